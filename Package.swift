@@ -65,6 +65,8 @@ let package = Package(
         .systemLibrary(
             name: "CCurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        // The page of the console, as bytes.
+        .target(name: "CConsolePage", exclude: ["Page"]),
         // For the gateway, which speaks to everybody's sockets, and for tests of ours.
         .systemLibrary(
             name: "CZeroMQ", providers: [.apt(["libzmq3-dev"]), .brew(["zeromq"])]),
@@ -134,7 +136,7 @@ let package = Package(
             dependencies: [
                 "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxArguments",
                 "ConfluxProtocol", "ConfluxZeroMQ", "ConfluxSequencer", "ConfluxNode",
-                "ConfluxMonitoring", "ConfluxWorker", "CZeroMQ",
+                "ConfluxMonitoring", "ConfluxWorker", "CConsolePage", "CZeroMQ",
             ],
             swiftSettings: strict),
         .executableTarget(

@@ -35,8 +35,8 @@ enum Tool {
                 LogCommand.description,
                 LeasesCommand.description, LockCommand.description,
                 StatusCommand.description, ListCommands.nodes, ListCommands.stores,
-                PingCommand.description, TopCommand.description, BackupCommand.description,
-                ForkCommand.description,
+                PingCommand.description, TopCommand.description, ConsoleCommand.description,
+                BackupCommand.description, ForkCommand.description,
                 RestoreCommand.description, MigrateCommand.description,
                 KeygenCommand.description, ContextCommand.description, ReloadCommand.description,
                 HandoverCommand.description,
@@ -141,6 +141,7 @@ enum Tool {
             return try await Gateway.run(
                 invocation, version: ConfluxRelease.version, states: BuiltinStates.hosted,
                 interruption: interruption)
+        case "console": return try await ConsoleCommand.run(invocation, interruption: interruption)
         case "relay":
             return try await Relay.run(
                 invocation, version: ConfluxRelease.version, interruption: interruption)

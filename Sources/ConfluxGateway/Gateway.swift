@@ -70,24 +70,30 @@ public enum Gateway {
     ///   - arguments: The command and its values.
     ///   - version: The program's version, for metrics.
     ///   - states: The states it can serve.
+    ///   - stores: The stores, possibly none; nil for those that the command line names.
     ///   - interruption: Ends the gateway.
     /// - Returns: How the process ends.
     /// - Throws: A usage error if a store's state is unknown, or an address is missing, too open, there twice, or for
     ///   none of the stores.
     package static func run(
         _ arguments: Invocation, version: String, states: [HostedState],
-        interruption: Interruption
+        stores: [StoreName]? = nil, interruption: Interruption
     ) async throws(UsageError) -> ExitCode {
-        let stores = try arguments.stores(of: states)
-        try check(arguments, stores)
+        let served: [StoreName]
+        if let stores {
+            served = stores
+        } else {
+            served = try arguments.stores(of: states)
+        }
+        try check(arguments, served)
         let service: GatewayService
         do throws(ZeroMQError) {
-            service = try GatewayService(arguments, stores)
+            service = try GatewayService(arguments, served)
         } catch {
             throw arguments.usageError("\(error)")
         }
         return try await Worker.run(
-            arguments, version: version, states: states, service: service,
+            arguments, version: version, states: states, stores: served, service: service,
             interruption: interruption)
     }
 

@@ -17,6 +17,7 @@ final class GatewayService: WorkerService {
     private let stores: [StoreName]
     private let epochs = EpochTable()
     private let streams = StreamHub()
+    private let ring = CommitRing()
     private let mailbox: Mailbox<GatewayThread.Message>
     private let waker: Waker
     private let state = Mutex(State())
@@ -31,6 +32,7 @@ final class GatewayService: WorkerService {
         var publishing: [Bound] = []
         var asking: Bound?
         var stores: [any AnyServedStore] = []
+        var overview: (node: Node, overview: Overview)?
         var past: PastDesk?
         var isFollowing = false
         /// Whether all stores are open.
@@ -50,7 +52,12 @@ final class GatewayService: WorkerService {
         mailbox = Mailbox(capacity: Self.mailboxMax, waker: waker)
     }
 
-    var tap: (@Sendable (Commit) -> Void)? { { [epochs] in epochs.note($0) } }
+    var tap: (@Sendable (Commit) -> Void)? {
+        { [epochs, ring] commit in
+            epochs.note(commit)
+            ring.note(commit)
+        }
+    }
 
     var api: WorkerAPI? {
         WorkerAPI(connectionsMax: GatewayBounds.connectionsMax) { [self] token in
@@ -62,7 +69,10 @@ final class GatewayService: WorkerService {
                 stores: { [self] in state.withLock { $0.isServing ? $0.stores : nil } },
                 ask: { [self] inquiry in
                     state.withLock { $0.isServing } && mailbox.post(.inquiry(inquiry)) == .accepted
-                })
+                },
+                feed: EntryFeed(ring) { [self] in state.withLock { $0.isServing ? $0.stores : nil }
+                },
+                overview: { [self] in state.withLock { $0.isServing ? $0.overview : nil } })
         }
     }
 
@@ -176,6 +186,13 @@ final class GatewayService: WorkerService {
     ) async throws(CommandFailure) -> (fields: JSONFields, text: String) {
         let (mailbox, waker, epochs) = (mailbox, waker, epochs)
         if let log = await node.status.log { epochs.begin(log) }
+        if state.withLock(\.stores.isEmpty) {
+            // A node that hosts nothing is given no entries, and the console shows them.
+            let last = try await failing { () async throws(NodeError) in
+                try await node.sequencerStatus().last
+            }
+            node.core.follow(from: last.next)
+        }
         // Used under the lock, and by the thread after it.
         nonisolated(unsafe) var failure: CommandFailure?
         let addresses = state.withLock { state -> (publish: [String], ask: String?) in
@@ -190,6 +207,14 @@ final class GatewayService: WorkerService {
                     mailbox: mailbox, waker: waker, publishers: publishers(state), desk: desk,
                     authenticator: state.authenticator, keys: state.keys,
                     report: { Self.tell($0, environment) })
+                let stores = state.stores
+                state.overview = (
+                    node,
+                    Overview(
+                        of: node, at: arguments[WorkerOptions.connect], ring,
+                        mayChange: arguments[MonitoringOptions.httpToken] != nil, stores: { stores }
+                    )
+                )
                 state.past = PastDesk(PastReader(of: node.core.address, node.settings))
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
                 state.isServing = true
@@ -263,7 +288,11 @@ final class GatewayService: WorkerService {
     }
 
     func end() {
-        state.withLock { $0.isServing = false }
+        state.withLock { state in
+            state.isServing = false
+            // It has the node, which is to end.
+            state.overview = nil
+        }
         mailbox.post(.stop)
         state.withLock { $0.thread }?.join()
     }

@@ -178,6 +178,7 @@ public enum Worker {
     ///   - arguments: The command and its values.
     ///   - version: The program's version, for metrics.
     ///   - states: The states it can host.
+    ///   - stores: The stores to host, possibly none; nil for those that the command line names.
     ///   - service: What the worker is for.
     ///   - code: The program's own code, if it has some.
     ///   - interruption: Ends the worker.
@@ -185,13 +186,15 @@ public enum Worker {
     /// - Throws: A usage error if a store's state is unknown.
     package static func run(
         _ arguments: Invocation, version: String, states: [HostedState],
-        service: any WorkerService, code: OwnCode? = nil, interruption: Interruption
+        stores: [StoreName]? = nil, service: any WorkerService, code: OwnCode? = nil,
+        interruption: Interruption
     ) async throws(UsageError) -> ExitCode {
         let environment = CommandEnvironment(
             arguments, isJSON: arguments[WorkerOptions.json], lifetime: .service,
             interruption: interruption)
         let session = try WorkerSession(
-            environment, version: version, states: states, service: service, code: code)
+            environment, version: version, states: states, stores: stores, service: service,
+            code: code)
         return await environment.run { _ async throws(CommandFailure) in try await session.run() }
     }
 }

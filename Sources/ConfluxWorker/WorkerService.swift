@@ -8,7 +8,7 @@ package protocol WorkerService: Sendable {
     /// Gets every commit that is delivered to the node, on the thread that applies; nil if nobody wants them.
     var tap: (@Sendable (Commit) -> Void)? { get }
 
-    /// What is served under `/api/` at the address of `--http`; nil for nothing.
+    /// What is served at the address of `--http`, besides metrics and health; nil for nothing.
     var api: WorkerAPI? { get }
 
     /// Prepares what needs no node, before the node connects.

@@ -19,7 +19,7 @@ struct WorkerSession: Sendable {
 
     init(
         _ environment: CommandEnvironment, version: String, states: [HostedState],
-        service: any WorkerService, code: OwnCode?
+        stores chosen: [StoreName]?, service: any WorkerService, code: OwnCode?
     ) throws(UsageError) {
         let arguments = environment.arguments
         self.environment = environment
@@ -29,7 +29,11 @@ struct WorkerSession: Sendable {
         self.code = code
         address = arguments[WorkerOptions.connect]
         name = arguments[WorkerOptions.name]
-        stores = try arguments.stores(of: states)
+        if let chosen {
+            stores = chosen
+        } else {
+            stores = try arguments.stores(of: states)
+        }
     }
 
     func run() async throws(CommandFailure) -> ExitCode {
@@ -148,13 +152,14 @@ struct WorkerSession: Sendable {
         ]
         let title = name.map { "\($0) is ready" } ?? "ready"
         let api = { (address: String) in
-            service.api == nil ? "" : ", API at http://\(address)/api/v1"
+            service.api == nil
+                ? "" : ", API at http://\(address)/api/v1, console at http://\(address)/"
         }
         environment.announce(
             "ready", fields.merging(served.fields) { $1 },
             text: """
                 \(title): node \(status.incarnation) of \(address) hosts \
-                \(stores.map(\.description).joined(separator: ", "))\
+                \(stores.isEmpty ? "nothing" : stores.map(\.description).joined(separator: ", "))\
                 \(served.text)\(http.map { "; metrics at http://\($0)/metrics\(api($0))" } ?? "")
                 """)
     }

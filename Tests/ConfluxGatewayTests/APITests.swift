@@ -44,12 +44,13 @@ struct APITests {
         }
     }
 
-    private static func decide(
+    static func decide(
         _ head: HTTPHead, token: String? = nil, hasKeys: Bool = false
     ) -> UInt32? {
         let service = APIService(
             token: token.flatMap { BearerToken($0) }, hasKeys: hasKeys, payloadBytesMax: 1_000,
-            epochs: EpochTable(), streams: StreamHub(), stores: { [] }, ask: { _ in false })
+            epochs: EpochTable(), streams: StreamHub(), stores: { [] }, ask: { _ in false },
+            feed: EntryFeed(CommitRing(), stores: { [] }), overview: { nil })
         return if case .answer(let answer) = service.decide(head) { answer.status } else { nil }
     }
 

@@ -28,7 +28,7 @@ enum EntryText {
             guard wanted != nil else { return true }
             if case .skipped(_, let target) = event { return concerns(wanted, target) }
             if case .handles(let state, _) = event { return concerns(wanted, .state(state)) }
-            let store = fields(event)["store"].flatMap(\.self) as? StoreName
+            let store = event.fields["store"].flatMap(\.self) as? StoreName
             return store.map { concerns(wanted, .store($0)) } ?? false
         }
     }
@@ -124,31 +124,8 @@ enum EntryText {
     // MARK: The log's own events
 
     private static func fields(_ event: LogEvent) -> JSONFields {
-        switch event {
-        case .claim(_, let nonce), .visited(let nonce): ["nonce": nonce]
-        case .joined(let nonce, let name, let rejoining, let isKeyed):
-            [
-                "keyed": isKeyed ? true : nil, "name": name, "nonce": nonce,
-                "rejoining": rejoining == .none ? nil : rejoining,
-            ]
-        case .left(let incarnation), .forgotten(let incarnation): ["incarnation": incarnation]
-        case .created(let store, let schemaVersion, let initial):
-            ["initial": value(initial), "schemaVersion": schemaVersion, "store": store]
-        case .dropped(let store, let life), .thawed(let store, let life),
-            .digestPoint(let store, let life):
-            ["life": life, "store": store]
-        case .upgraded(let store, let life, let schemaVersion, let base, let digest):
-            [
-                "base": base, "digest": digest.map { "\($0)" }, "life": life,
-                "schemaVersion": schemaVersion, "store": store,
-            ]
-        case .frozen(let store, let life, let reason):
-            ["life": life, "reason": "\(reason)", "store": store]
-        case .skipped(let skipped, let target): ["skipped": skipped, "target": "\(target)"]
-        case .handles(let state, let events):
-            ["events": events.map(\.text).joined(separator: " "), "state": state]
-        case .forked(let log): ["from": log]
-        }
+        guard case .created(_, _, let initial) = event else { return event.fields }
+        return event.fields.merging(["initial": value(initial)]) { $1 }
     }
 
     private static func value(_ state: EncodedState) -> JSONValue {
@@ -183,34 +160,6 @@ enum EntryText {
         case .handles(let state, let events):
             "handles: \(state)/* the events \(events.map(\.text).joined(separator: ", "))"
         case .forked(let log): "forked: the entries before this term are those of log \(log)"
-        }
-    }
-}
-
-/// An entry of the log.
-enum LogEntry {
-    case action(Bytes, BatchTarget, Origin)
-    case event(LogEvent, by: Name?)
-}
-
-extension Commit {
-    /// Passes the entries with their numbers, in order.
-    func forEachEntry(_ body: (SequenceNumber, LogEntry) -> Void) {
-        var sequence = first
-        for block in blocks {
-            switch block {
-            case .event(let event, let owner):
-                body(sequence, .event(event, by: owner))
-                sequence = sequence.next
-            case .batch(let incarnation, let batch):
-                var counter = batch.firstCounter
-                for entry in batch.parsedEntries {
-                    let origin = Origin(incarnation: incarnation, counter: counter)
-                    body(sequence, .action(entry.payload, batch.targets[entry.target], origin))
-                    counter += 1
-                    sequence = sequence.next
-                }
-            }
         }
     }
 }

@@ -263,7 +263,7 @@ struct SequencerTelling {
             return
         }
         divergences[store] = status
-        let fields = DivergenceText.fields(status, names).merging(["store": store]) { $1 }
+        let fields = StatusFields.divergence(status, names).merging(["store": store]) { $1 }
         say("diverged", fields, DivergenceText.words(store, status, names))
     }
 

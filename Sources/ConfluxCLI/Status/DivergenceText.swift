@@ -4,15 +4,6 @@ import ConfluxWorker
 
 /// The text about a divergence, which `conflux status` prints, and the sequencer when it detects one.
 enum DivergenceText {
-    static func fields(_ status: DivergenceStatus, _ names: [Incarnation: Name]) -> JSONFields {
-        [
-            "firstUnequal": status.firstUnequal, "lastEqual": status.lastEqual,
-            "majority": status.isMajority,
-            "nodes": status.nodes.map { JSONObject(["incarnation": $0, "name": names[$0]]) },
-            "path": status.path,
-        ]
-    }
-
     static func words(
         _ store: StoreName, _ status: DivergenceStatus, _ names: [Incarnation: Name]
     ) -> String {
@@ -24,15 +15,6 @@ enum DivergenceText {
             : "no state has a majority among \(nodes), so no replica reloads"
         return "\(store) diverged between entries \(status.lastEqual) and \(status.firstUnequal)"
             + "\(place): \(what)"
-    }
-}
-
-extension SequencerStatus {
-    /// The names of the nodes that have one.
-    var names: [Incarnation: Name] {
-        var names: [Incarnation: Name] = [:]
-        for session in sessions { names[session.incarnation] = session.name }
-        return names
     }
 }
 

@@ -35,7 +35,7 @@ enum ListCommands {
         }
         let isStores = environment.arguments.command == stores.name
         if environment.isJSON {
-            let values = isStores ? StatusCommand.stores(status) : StatusCommand.sessions(status)
+            let values = isStores ? StatusFields.stores(status) : StatusFields.sessions(status)
             for value in values { environment.output.print(value.json) }
             return .success
         }

@@ -53,7 +53,7 @@ enum StatusCommand {
     ) {
         let address = environment.arguments[WorkerOptions.connect]
         guard !environment.isJSON else {
-            environment.output.print(json(status, of: sequencers, at: address))
+            environment.output.print(StatusFields.json(status, of: sequencers, at: address))
             return
         }
         let look = environment.output.appearance
@@ -64,62 +64,5 @@ enum StatusCommand {
         }
         for line in lines { environment.output.add(line) }
         environment.output.flush()
-    }
-
-    static func json(
-        _ status: SequencerStatus, of sequencers: [SequencerPlace] = [], at address: String
-    ) -> JSONValue {
-        let places = sequencers.map { place in
-            JSONObject(["address": place.address, "last": place.last, "serving": place.isServing])
-        }
-        let fields: JSONFields = [
-            "address": address, "checkpoint": status.checkpoint, "epoch": status.epoch,
-            "floor": status.floor, "last": status.last, "log": status.log,
-            "sequencers": places.isEmpty ? nil : places,
-            "sessions": sessions(status), "stores": stores(status),
-        ]
-        return JSONObject(fields).json
-    }
-
-    static func sessions(_ status: SequencerStatus) -> [JSONObject] {
-        status.sessions.map { json($0, last: status.last) }
-    }
-
-    static func stores(_ status: SequencerStatus) -> [JSONObject] {
-        let names = status.names
-        return status.stores.map { json($0, names: names) }
-    }
-
-    private static func json(_ session: SessionStatus, last: SequenceNumber) -> JSONObject {
-        let lag = lag(of: session, last: last)
-        return JSONObject([
-            "applied": lag == nil ? nil : session.applied, "bridged": session.bridged,
-            "dispatched": session.lastCounter, "hosted": session.hosted,
-            "incarnation": session.incarnation, "key": session.owner, "lag": lag,
-            "live": session.isLive, "name": session.name,
-        ])
-    }
-
-    private static func json(_ store: StoreStatus, names: [Incarnation: Name]) -> JSONObject {
-        let stopped = store.stopped.map { replica in
-            JSONObject([
-                "incarnation": replica.node, "name": names[replica.node],
-                "sequence": replica.sequence,
-            ])
-        }
-        return JSONObject([
-            "divergence": store.divergence.map { JSONObject(DivergenceText.fields($0, names)) },
-            "frozen": store.isFrozen, "hosts": store.hosts, "life": store.life,
-            "schemaVersion": store.schemaVersion, "snapshot": store.snapshot,
-            "stopped": stopped.isEmpty ? nil : stopped, "store": store.store,
-        ])
-    }
-
-    /// How many entries a session's replicas have not applied yet; nil if it has no replicas, or has not reported
-    /// yet.
-    static func lag(of session: SessionStatus, last: SequenceNumber) -> UInt64? {
-        guard !session.hosted.isEmpty || !session.bridged.isEmpty, session.applied != .zero
-        else { return nil }
-        return last.rawValue - min(session.applied.rawValue, last.rawValue)
     }
 }

@@ -69,7 +69,7 @@ enum StatusText {
             cells: [
                 session.name?.text ?? "-", session.incarnation.description,
                 session.isLive ? "live" : "left",
-                StatusCommand.lag(of: session, last: last).map { "\($0)" } ?? "-",
+                StatusFields.lag(of: session, last: last).map { "\($0)" } ?? "-",
                 "\(session.lastCounter)",
             ], list: session.hosted.map(\.description))
     }

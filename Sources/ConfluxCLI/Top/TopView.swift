@@ -1,5 +1,6 @@
 import ConfluxNode
 import ConfluxProtocol
+import ConfluxVocabulary
 import ConfluxWorker
 
 /// The screen of `conflux top`: the sequencer, its nodes, stores and newest entries.
@@ -8,6 +9,14 @@ struct TopView {
     struct Look {
         var status: SequencerStatus
         var at: ContinuousClock.Instant
+        /// How many actions each target has received.
+        var counts: [Target: UInt64] = [:]
+        /// How long the sequencer took to answer.
+        var latency = Duration.zero
+
+        fileprivate func actions(for store: StoreName) -> UInt64 {
+            counts.reduce(0) { $1.key.concerns(store) ? $0 + $1.value : $0 }
+        }
     }
 
     let address: String
@@ -16,6 +25,7 @@ struct TopView {
     let former: Look?
     /// The newest entries, oldest first.
     let entries: [String]
+    var choice = TopChoice()
 
     /// One line. It is cut before it is painted, so that an escape sequence is never cut.
     private struct Line {
@@ -37,15 +47,23 @@ struct TopView {
         let status = look.status
         let rate = rate(status.last.rawValue, former?.status.last.rawValue)
         let head = [
-            Line(text: "conflux top  \(address)  \(rate)/s  q quits", style: .bold),
-            Line(text: "entries \(status.floor) to \(status.last), epoch \(status.epoch)"),
+            Line(text: "conflux top  \(address)  \(rate)/s  q quits, ? helps", style: .bold),
+            Line(
+                text: "entries \(status.floor) to \(status.last), epoch \(status.epoch), status in "
+                    + "\(Int(look.latency / .microseconds(1))) us\(chosen)"),
         ]
-        let sessions = status.sessions.filter { !StatusText.isForgettable($0) }
+        if choice.isHelping {
+            let help = TopChoice.help.map { Line(text: "  \($0): \($1)") }
+            return painted(head + [Line(text: "")] + help, columns, rows, paint)
+        }
+        let sessions = scrolled(sessions)
         let nodes = Self.table(
             ["NODE", "NUMBER", "IS", "LAG", "DISPATCHES", "HOSTS"], sessions.map(row),
             styles: sessions.map(style), columns: columns)
-        let stores = Self.table(
-            StatusText.storeTitles, status.stores.map(StatusText.row), columns: columns)
+        var titles = StatusText.storeTitles
+        titles.insert("ACTIONS", at: 1)
+        let stores = Self.table(titles, scrolled(self.stores).map(row), columns: columns)
+        let entries = entries.filter(isWanted)
         // Each part gets a third of the screen. What one part does not use goes to the others.
         let room = max(0, rows - head.count)
         let nodeLines = Self.cut(nodes, to: max(room / 3, room - stores.count - entries.count - 2))
@@ -56,10 +74,77 @@ struct TopView {
             left > 0 && !entries.isEmpty
             ? [Line(text: ""), Line(text: "LAST ENTRIES", style: .bold)]
                 + entries.suffix(left).map { Line(text: $0) } : []
-        return (head + nodeLines + storeLines + newest).prefix(rows).map { line in
+        return painted(head + nodeLines + storeLines + newest, columns, rows, paint)
+    }
+
+    private func painted(
+        _ lines: [Line], _ columns: Int, _ rows: Int,
+        _ paint: (_ text: String, _ style: Appearance.Style) -> String
+    ) -> [String] {
+        lines.prefix(rows).map { line in
             let text = String(line.text.prefix(columns))
             return line.style.map { paint(text, $0) } ?? text
         }
+    }
+
+    // MARK: What the keys have chosen
+
+    /// What was chosen, for the title.
+    private var chosen: String {
+        var words = choice.order == .number ? "" : ", by \(choice.order.rawValue)"
+        if choice.isTyping || !choice.filter.isEmpty {
+            words += ", filter: \(choice.filter)\(choice.isTyping ? "_" : "")"
+        }
+        return words
+    }
+
+    private func isWanted(_ text: String) -> Bool {
+        choice.filter.isEmpty || text.contains(choice.filter)
+    }
+
+    /// The rows from the offset on; the last one stays.
+    private func scrolled<Row>(_ rows: [Row]) -> ArraySlice<Row> {
+        rows.dropFirst(min(choice.offset, max(0, rows.count - 1)))
+    }
+
+    private var sessions: [SessionStatus] {
+        let all = look.status.sessions.filter { session in
+            !StatusText.isForgettable(session)
+                && (isWanted(session.name?.text ?? "-")
+                    || session.hosted.contains { isWanted($0.description) })
+        }
+        let lag = { StatusFields.lag(of: $0, last: look.status.last) ?? 0 }
+        return switch choice.order {
+        case .number: all
+        case .name: all.sorted { ($0.name?.text ?? "~") < ($1.name?.text ?? "~") }
+        case .lag: all.sorted { lag($0) > lag($1) }
+        case .rate: all.sorted { gain(of: $0) > gain(of: $1) }
+        }
+    }
+
+    private var stores: [StoreStatus] {
+        let all = look.status.stores.filter { isWanted($0.store.description) }
+        guard choice.order == .rate else { return all }
+        return all.sorted { gain(of: $0) > gain(of: $1) }
+    }
+
+    /// How many actions a node has dispatched since the previous look.
+    private func gain(of session: SessionStatus) -> UInt64 {
+        let before = former?.status.sessions.first { $0.incarnation == session.incarnation }
+        return session.lastCounter - min(session.lastCounter, before?.lastCounter ?? 0)
+    }
+
+    /// How many actions a store has received since the previous look.
+    private func gain(of store: StoreStatus) -> UInt64 {
+        let (now, before) = (look.actions(for: store.store), former?.actions(for: store.store))
+        return now - min(now, before ?? 0)
+    }
+
+    private func row(_ store: StoreStatus) -> TextTable.Row {
+        var row = StatusText.row(store)
+        let counts = (look.actions(for: store.store), former?.actions(for: store.store))
+        row.cells.insert(rate(counts.0, counts.1) + "/s", at: 1)
+        return row
     }
 
     /// The lines of a table: an empty one, the titles, the rows with their styles.
@@ -76,7 +161,7 @@ struct TopView {
 
     private func style(of session: SessionStatus) -> Appearance.Style? {
         guard session.isLive else { return .faint }
-        guard let former, let lag = StatusCommand.lag(of: session, last: look.status.last) else {
+        guard let former, let lag = StatusFields.lag(of: session, last: look.status.last) else {
             return nil
         }
         // Under load a node is always a little behind. It lags if it lacks what was there at the look before.
@@ -92,7 +177,7 @@ struct TopView {
             cells: [
                 session.name?.text ?? "-", session.incarnation.description,
                 session.isLive ? "live" : "left",
-                StatusCommand.lag(of: session, last: look.status.last).map { "\($0)" } ?? "-",
+                StatusFields.lag(of: session, last: look.status.last).map { "\($0)" } ?? "-",
                 rate(session.lastCounter, counter) + "/s",
             ], list: session.hosted.map(\.description))
     }

@@ -14,6 +14,12 @@ enum APIRoute {
     case events(StoreName, EventPosition?, isActions: Bool)
     /// What a store was, and how it came to be that.
     case past(PastRequest)
+    /// What the sequencer and the gateway say of themselves.
+    case status
+    /// The entries of the log as they are ordered; all, or those that concern something.
+    case entries(Target?)
+    /// A decision of an operator, in the body.
+    case decision(timeout: Duration)
 
     /// Reads a request.
     ///
@@ -28,6 +34,21 @@ enum APIRoute {
         case ["api", "v1", "openapi.json"]:
             try Self.allow(["GET", "HEAD"], head)
             route = .document
+        case ["api", "v1", "status"]:
+            try Self.allow(["GET", "HEAD"], head)
+            route = .status
+        case ["api", "v1", "entries"]:
+            try Self.allow(["GET", "HEAD"], head)
+            let text = try query.take("target")
+            let target = text.flatMap { Target($0) }
+            guard text == nil || target != nil else {
+                throw Problem.invalid("'target' is STATE/INSTANCE, or STATE/*.")
+            }
+            route = .entries(target)
+        case ["api", "v1", "decisions"]:
+            try Self.allow(["POST"], head)
+            try Self.checkDispatch(head)
+            route = .decision(timeout: try query.timeout())
         case ["api", "v1", "stores"]:
             try Self.allow(["GET", "HEAD"], head)
             route = .ask(Request(.stores, timeout: try query.timeout()))

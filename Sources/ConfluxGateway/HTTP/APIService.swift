@@ -1,5 +1,6 @@
 import Conflux
 import ConfluxMonitoring
+import ConfluxNode
 import ConfluxVocabulary
 import ConfluxWorker
 import Dispatch
@@ -19,8 +20,12 @@ struct APIService: HTTPService {
     let stores: @Sendable () -> [any AnyServedStore]?
     /// Gives a request to the desk. False if that takes no requests.
     let ask: @Sendable (Desk.Inquiry) -> Bool
+    let feed: EntryFeed
+    /// The node, and what is told of it; nil before the stores are open.
+    let overview: @Sendable () -> (node: Node, overview: Overview)?
 
     func decide(_ head: HTTPHead) -> HTTPDecision {
+        if ConsolePage.has(head.path) { return .answer(ConsolePage.answer(head)) }
         do throws(Problem) {
             try admit(head)
             switch try APIRoute(head) {
@@ -32,6 +37,24 @@ struct APIService: HTTPService {
                         body: .bytes(OpenAPI.document(of: stores))))
             case .ask(let request):
                 return take { _, exchange in answer(request, exchange) }
+            case .status:
+                return take { _, exchange in
+                    guard let overview = overview()?.overview else {
+                        return exchange.answer(Problem(Self.starting).answer)
+                    }
+                    overview.read { exchange.answer(Self.json($0)) }
+                }
+            case .entries(let target):
+                return take { _, exchange in
+                    let stream = feed.stream(for: exchange, of: target)
+                    exchange.answer(
+                        HTTPAnswer(status: 200, type: "text/event-stream", body: .stream(stream)))
+                }
+            case .decision(let timeout):
+                guard token != nil else { throw Self.withoutToken }
+                return take(upTo: Decision.bytesMax) { body, exchange in
+                    decide(body, timeout, exchange)
+                }
             case .dispatch(let store, let key, let version, let timeout):
                 return take(upTo: payloadBytesMax + GatewayBounds.requestBytesMax) {
                     body, exchange in
@@ -102,6 +125,35 @@ struct APIService: HTTPService {
         } catch {
             exchange.answer(Problem.invalid("The action is not JSON: \(error.message).").answer)
         }
+    }
+
+    private func decide(_ body: [UInt8], _ timeout: Duration, _ exchange: HTTPExchange) {
+        guard let node = overview()?.node else {
+            return exchange.answer(Problem(Self.starting).answer)
+        }
+        do throws(Problem) {
+            let decision = try Decision(json: body)
+            Task {
+                do throws(CommandFailure) {
+                    let members = try await decision.make(by: node, patience: timeout)
+                    exchange.answer(Self.json(Array(members.json.description.utf8)))
+                } catch {
+                    exchange.answer(Problem(error).answer)
+                }
+            }
+        } catch {
+            exchange.answer(error.answer)
+        }
+    }
+
+    private static func json(_ bytes: [UInt8]) -> HTTPAnswer {
+        HTTPAnswer(status: 200, type: "application/json", body: .bytes(bytes))
+    }
+
+    private static var withoutToken: Problem {
+        Problem(
+            403, "notPermitted",
+            "Decisions need a token. Start the gateway with --http-token, and give the token.")
     }
 
     private func answer(_ request: Request, _ exchange: HTTPExchange) {

@@ -18,6 +18,7 @@ enum OpenAPI {
                     answer("The stores, with their newest numbers.", object(["stores": listing])))
             ],
         ]
+        for path in consolePaths { paths[path.key] = path.value }
         for store in stores {
             let path = "/api/v1/stores/\(store.name)"
             paths[path] = ["get": state(store.name)]
@@ -220,7 +221,7 @@ enum OpenAPI {
         return .object(answer)
     }
 
-    private static func content(
+    static func content(
         _ schema: JSONValue, as type: String = "application/json"
     ) -> JSONValue {
         .object([type: ["schema": schema]])

@@ -327,6 +327,15 @@ final class ServedRecords: Sendable {
         }
     }
 
+    /// The action with a number; nil if it is too long ago, or not here yet.
+    subscript(sequence: SequenceNumber) -> ServedRecord? {
+        guard sequence > .zero else { return nil }
+        return content.withLock { content in
+            let rest = content.actions.records(after: SequenceNumber(sequence.rawValue - 1))
+            return rest?.first { $0.place.sequence == sequence }
+        }
+    }
+
     /// The present state, or why there is none.
     var present: (state: State?, ending: Ending?) {
         content.withLock { content in

@@ -2,16 +2,13 @@
 package struct MonitoringService: HTTPService {
     private let monitored: Monitored
     private let token: BearerToken?
-    private let others: String
 
     /// - Parameters:
     ///   - monitored: The functions to read from.
     ///   - token: The token that every request must have; nil for none.
-    ///   - others: What else the server has, for people: ", and /api/v1".
-    package init(_ monitored: Monitored, token: BearerToken?, others: String = "") {
+    package init(_ monitored: Monitored, token: BearerToken?) {
         self.monitored = monitored
         self.token = token
-        self.others = others
     }
 
     package func decide(_ head: HTTPHead) -> HTTPDecision { .answer(answer(head)) }
@@ -23,7 +20,7 @@ package struct MonitoringService: HTTPService {
                 [("WWW-Authenticate", "Bearer")])
         }
         guard ["/metrics", "/livez", "/readyz"].contains(head.path) else {
-            return Self.text(404, "There are /metrics, /livez and /readyz\(others).\n")
+            return Self.text(404, "There are /metrics, /livez and /readyz.\n")
         }
         guard head.method == "GET" || head.method == "HEAD" else {
             return Self.text(405, "Only GET and HEAD are allowed.\n", [("Allow", "GET, HEAD")])

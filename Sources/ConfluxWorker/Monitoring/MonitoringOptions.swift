@@ -48,14 +48,14 @@ package struct MonitoringOptions: Sendable {
     ///
     /// - Parameters:
     ///   - monitored: The functions to read metrics and health from.
-    ///   - api: What is served under `/api/`; nil for nothing.
+    ///   - api: What is served at all other paths; nil for nothing.
     /// - Returns: The server, which serves while it is kept.
     /// - Throws: Why it can't serve.
     package func serve(
         _ monitored: Monitored, api: WorkerAPI? = nil
     ) throws(CommandFailure) -> HTTPServer {
         let monitoring = MonitoringService(
-            monitored, token: token, others: api == nil ? "" : ", and the API at /api/v1")
+            monitored, token: token)
         return try failing { () throws(HTTPError) in
             guard let api else { return try HTTPServer(monitoring, at: address) }
             return try HTTPServer(
@@ -71,8 +71,8 @@ private struct Both: HTTPService {
     let api: any HTTPService
 
     func decide(_ head: HTTPHead) -> HTTPDecision {
-        head.path.hasPrefix("/api/") || head.path == "/api"
-            ? api.decide(head) : monitoring.decide(head)
+        ["/metrics", "/livez", "/readyz"].contains(head.path)
+            ? monitoring.decide(head) : api.decide(head)
     }
 }
 

@@ -61,6 +61,43 @@ import Testing
         #expect(later.contains { $0.hasPrefix("node-0") && $0.contains(" 10/s ") })
     }
 
+    @Test func `a store's rate is that of the actions that concern it`() throws {
+        let store = try #require(StoreName("document/number-0"))
+        func look(_ seconds: Int, _ own: UInt64, _ all: UInt64) -> TopView.Look {
+            var look = self.look(last: 1_000, after: seconds)
+            look.counts = [.store(store): own, .state(store.state): all]
+            return look
+        }
+        let lines = view(look(2, 30, 20), look(0, 10, 0), entries: 0).lines(columns: 80, rows: 24)
+        #expect(lines.contains { $0.hasPrefix("document/number-0") && $0.contains(" 20/s ") })
+    }
+
+    @Test func `keys sort, filter, scroll, help and quit`() {
+        var choice = TopChoice()
+        func type(_ text: String) -> Bool {
+            TopChoice.keys(in: Array(text.utf8)).contains { choice.take($0) }
+        }
+        func lines(nodes: Int = 3) -> [String] {
+            var view = view(look(last: 1_000, after: 0, nodes: nodes, stores: 3), entries: 12)
+            view.choice = choice
+            return view.lines(columns: 80, rows: 40)
+        }
+        #expect(!type("\u{1B}[B") && choice.offset == 1)
+        #expect(lines().contains { $0.hasPrefix("node-1 ") })
+        #expect(!lines().contains { $0.hasPrefix("node-0 ") })
+        // The last row stays, however far somebody scrolls.
+        #expect(!type("\u{1B}[6~\u{1B}[6~"))
+        #expect(lines().contains { $0.hasPrefix("node-2 ") })
+        #expect(!type("s") && choice.order == .name && lines()[1].contains("by name"))
+        // While a filter is typed, letters are letters.
+        #expect(!type("/qs11") && choice.isTyping && choice.filter == "qs11")
+        #expect(!type("\u{7F}\u{7F}\u{7F}\u{7F}number-2\r") && choice.filter == "number-2")
+        #expect(lines().count { $0.hasPrefix("document/number-") } == 1)
+        #expect(!type("\u{1B}") && choice.filter.isEmpty && choice.offset == 0)
+        #expect(!type("?") && lines().contains { $0.contains("q: quit") })
+        #expect(type("q"))
+    }
+
     @Test func `titles are bold, and only a node that lags is yellow`() {
         // The node has all entries but the last.
         let look = look(last: 1_000, after: 2, nodes: 2)

@@ -44,7 +44,7 @@ extension Rule {
         "ConfluxGateway": [
             "ConfluxVocabulary", "ConfluxSystem", "ConfluxHashing", "ConfluxProtocol",
             "ConfluxArguments", "Conflux", "ConfluxZeroMQ", "ConfluxSequencer",
-            "ConfluxMonitoring", "ConfluxNode", "ConfluxWorker", "CZeroMQ",
+            "ConfluxMonitoring", "ConfluxNode", "ConfluxWorker", "CConsolePage", "CZeroMQ",
         ],
         "ConfluxSimulation": [
             "ConfluxVocabulary", "ConfluxHashing", "ConfluxProtocol", "Conflux", "ConfluxEtcd",
