@@ -25,7 +25,11 @@ struct CompactCoding {
     /// - Returns: Its source.
     /// - Throws: `ExpansionFailure` if there is nothing to write.
     func extensions(conforms: Bool) throws -> String {
-        if isWithinType { return conforms ? "" : "extension \(type): CompactCodable {}" }
+        if isWithinType {
+            // So that the compiler gets the same error for both parts.
+            _ = try functions()
+            return conforms ? "" : "extension \(type): CompactCodable {}"
+        }
         return "extension \(type)\(conforms ? "" : ": CompactCodable") {\n\(try functions())\n}"
     }
 

@@ -41,7 +41,10 @@ struct Declaration {
 
     private var next: String { tokens.first?.text ?? "" }
 
-    private mutating func take() -> Token { tokens.removeFirst() }
+    /// Takes the next token: an empty one at the end.
+    private mutating func take() -> Token {
+        tokens.popFirst() ?? Token(text: "", beginsLine: true)
+    }
 
     private mutating func take(_ text: String) -> Bool {
         guard next == text else { return false }
@@ -192,10 +195,16 @@ struct Declaration {
         var cases: [Case] = []
         repeat {
             let name = take()
+            guard name.isWord else {
+                throw ExpansionFailure("@CompactAction found a case without a name.")
+            }
             var fields: [Field] = []
             if take("(") {
                 while !tokens.isEmpty, next != ")" {
                     let parts = take { $0.text == "," }
+                    guard !parts.isEmpty else {
+                        throw ExpansionFailure("@CompactAction does not understand \"\(next)\".")
+                    }
                     fields.append(Self.field(of: parts, at: fields.count))
                     _ = take(",")
                 }

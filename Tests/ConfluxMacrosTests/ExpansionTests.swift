@@ -96,7 +96,8 @@ struct ExpansionTests {
         "enum Move { case a(",
         "struct Move { var", "struct Move { var a: ", "struct Move { ) }", "\"", "/*", "`",
         "#\"\\(",
-        "enum Move { case a = }", "struct Move { func }", "struct Move { = }", "struct Move { } }",
+        "enum Move { case a = }", "enum Move { case a(} }", "struct Move { func }",
+        "struct Move { = }", "struct Move { } }",
     ])
     func `source of any form ends in an answer`(source: String) {
         let reply = reply(source)
