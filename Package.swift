@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import CompilerPluginSupport
 import PackageDescription
 
 /// What every target of ours is built with: the Swift 6 language mode, and no warnings.
@@ -9,7 +10,8 @@ let strict: [SwiftSetting] = [
 
 let package = Package(
     name: "conflux",
-    platforms: [.macOS(.v15)],
+    // Those of Apple's devices are for the product `Conflux`, which needs no C library. No test builds it for these.
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .executable(name: "conflux", targets: ["ConfluxCLI"]),
         .executable(name: "conflux-simulate", targets: ["ConfluxSimulate"]),
@@ -38,9 +40,12 @@ let package = Package(
         .target(
             name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary", "ConfluxHashing"],
             swiftSettings: strict),
+        // The compiler runs it where `@CompactAction` is used.
+        .macro(name: "ConfluxMacros", swiftSettings: strict),
         // Canonical JSON and the compact coding. `Conflux` exports it.
         .target(
-            name: "ConfluxCoding", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
+            name: "ConfluxCoding", dependencies: ["ConfluxVocabulary", "ConfluxMacros"],
+            swiftSettings: strict),
         .target(
             name: "Conflux",
             dependencies: [
@@ -170,13 +175,19 @@ let package = Package(
             dependencies: ["ConfluxHashing", "ConfluxProtocol", "ConfluxVocabulary"],
             exclude: ["Scripts"], swiftSettings: strict),
         .testTarget(
+            name: "ConfluxMacrosTests", dependencies: ["ConfluxMacros"], swiftSettings: strict),
+        .testTarget(
             name: "ConfluxCodingTests", dependencies: ["ConfluxCoding", "ConfluxVocabulary"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxTests", dependencies: ["Conflux", "ConfluxVocabulary"],
             swiftSettings: strict),
         // The samples of docs/coming-from.md.
-        .testTarget(name: "ComingFromTests", dependencies: ["Conflux"], swiftSettings: strict),
+        .testTarget(
+            name: "ComingFromTests", dependencies: ["Conflux", "LikeSwiftUI"],
+            swiftSettings: strict),
+        // Has the names of SwiftUI that are also names of Conflux, for the same.
+        .target(name: "LikeSwiftUI", path: "Tests/LikeSwiftUI", swiftSettings: strict),
         // Those of README.md, docs/testing.md and the products' articles.
         .testTarget(
             name: "ReadmeTests",

@@ -70,7 +70,11 @@ final class Operated {
         var line = command
         for (name, value) in values { line = line.replacing(name, with: value) }
         let outcome: Tool.Outcome
-        if let match = line.firstMatch(of: /systemctl (.+) conflux-(sequencer|worker@(.+))/) {
+        if line.hasSuffix("systemctl start conflux-backup") {
+            outcome = try await shell(try machine(host).backup(), on: host)
+        } else if let match = line.firstMatch(
+            of: /systemctl (.+) conflux-(sequencer|worker@(.+))/)
+        {
             outcome = try await control(
                 String(match.1), String(match.3 ?? ""), on: host, title: line)
         } else if line.hasPrefix("scp ") || line.hasPrefix("sudo scp ") {
