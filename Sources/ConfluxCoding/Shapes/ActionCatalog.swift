@@ -155,7 +155,7 @@ package struct ActionCatalog: Hashable, Sendable {
             guard let field = fields[member.key] else {
                 throw CodingFailure(
                     .unknownField,
-                    "at /\(name): nothing has a field \"\(member.key.prefix(40))\""
+                    "at /\(name): there is no field \"\(member.key.prefix(40))\""
                         + hint(member.key, fields.keys))
             }
             guard field.takes(member.value) else {
