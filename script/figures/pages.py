@@ -62,8 +62,8 @@ class Pages:
             what = f"{what}, {row['unit']}"
             whats += [what] if what not in whats else []
             rivals += [rival] if rival not in rivals else []
-            cells[what, "Conflux"] = number(row["conflux"]["median"])
-            cells[what, rival] = number(row["partner"]["median"])
+            cells[what, "Conflux"] = three(row["conflux"]["median"])
+            cells[what, rival] = three(row["partner"]["median"])
         lines = ["| | " + " | ".join(whats) + " |", "|---" * (len(whats) + 1) + "|"]
         for rival in rivals:
             lines.append(f"| {rival} | " + " | ".join(cells.get((what, rival), "–") for what in whats) + " |")
@@ -96,6 +96,12 @@ def spread(values, digits=None):
         return number(values["median"], digits)
     median, least, most = (number(values[key], digits) for key in ("median", "min", "max"))
     return f"{median} [{least}–{most}]"
+
+
+def three(value):
+    """Three digits that count."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:#.3g}"
 
 
 def short(value):
