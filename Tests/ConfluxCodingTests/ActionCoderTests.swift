@@ -116,7 +116,10 @@ struct ActionCoderTests {
     }
 
     @Test(arguments: [
-        (#"{"add":{"amount":1,"amuont":2}}"#, CodingFailure.Code.unknownField, "at /add: there is no field"),
+        (
+            #"{"add":{"amount":1,"amuont":2}}"#, CodingFailure.Code.unknownField,
+            "at /add: there is no field"
+        ),
         (#"{"increment":{"by":2}}"#, .unknownField, "\"by\""),
         (#"{"add":{}}"#, .missingField, #"at /add: expected a field "amount""#),
         (
