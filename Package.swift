@@ -182,9 +182,12 @@ let package = Package(
         .testTarget(
             name: "ConfluxTests", dependencies: ["Conflux", "ConfluxVocabulary"],
             swiftSettings: strict),
-        // The samples of docs/coming-from.md.
+        // The samples of docs/coming-from.md, and of the pages in docs/coming-from.
         .testTarget(
-            name: "ComingFromTests", dependencies: ["Conflux", "LikeSwiftUI"],
+            name: "ComingFromTests",
+            dependencies: [
+                "Conflux", "ConfluxNode", "ConfluxSequencer", "ConfluxTesting", "LikeSwiftUI",
+            ],
             swiftSettings: strict),
         // Has the names of SwiftUI that are also names of Conflux, for the same.
         .target(name: "LikeSwiftUI", path: "Tests/LikeSwiftUI", swiftSettings: strict),
@@ -216,6 +219,27 @@ let package = Package(
         .testTarget(
             name: "PollModelTests", dependencies: ["Conflux", "ConfluxTesting", "PollModel"],
             path: "Tests/Tutorial/PollModelTests", swiftSettings: strict),
+        // The package of docs/service.md, file by file: its first version, and what an upgrade changes.
+        .target(
+            name: "TicketModel", dependencies: ["Conflux"], path: "Tests/Service/TicketModel",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "ticket-desk", dependencies: ["ConfluxWorker", "TicketModel"],
+            path: "Tests/Service/ticket-desk", swiftSettings: strict),
+        .executableTarget(
+            name: "ticket-gateway", dependencies: ["ConfluxGateway", "TicketModel"],
+            path: "Tests/Service/ticket-gateway", swiftSettings: strict),
+        .target(
+            name: "TicketModelUpgraded", dependencies: ["Conflux"],
+            path: "Tests/Service/TicketModelUpgraded", swiftSettings: strict),
+        .executableTarget(
+            name: "ticket-desk-upgraded",
+            dependencies: ["ConfluxWorker", "TicketModel", "TicketModelUpgraded"],
+            path: "Tests/Service/ticket-desk-upgraded", swiftSettings: strict),
+        .testTarget(
+            name: "TicketModelTests",
+            dependencies: ["Conflux", "ConfluxTesting", "TicketModel", "TicketModelUpgraded"],
+            path: "Tests/Service/TicketModelTests", swiftSettings: strict),
         .testTarget(
             name: "ConfluxTestingTests",
             dependencies: [
@@ -323,7 +347,7 @@ let package = Package(
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxHashing", "ConfluxLog",
                 "ConfluxNode", "ConfluxProtocol", "ConfluxVocabulary", "CZeroMQ", "EtcdCluster",
                 "HistoryWorker", "LeaseWorker", "Spawning", "TrappingWorker", "VaryingWorker",
-                "poll-worker",
+                "poll-worker", "ticket-desk", "ticket-desk-upgraded", "ticket-gateway",
             ],
             exclude: ["Terminal/FirstHour.txt"], swiftSettings: strict),
         // Reads the repository and checks the house rules. The exit statuses are the program's.
