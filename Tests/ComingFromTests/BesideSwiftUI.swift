@@ -3,7 +3,7 @@ import LikeSwiftUI
 import Testing
 
 /// A file that imports a module with SwiftUI's names beside Conflux, and means both.
-private struct Screen {
+private struct MixedScreen {
     @LikeSwiftUI.State var draft = 3
     var animation = LikeSwiftUI.Transaction()
 
@@ -22,13 +22,13 @@ struct BesideSwiftUITests {
     @Test func `a file with SwiftUI's names qualifies them, and needs no other name of Conflux`()
         throws
     {
-        var screen = Screen()
+        var screen = MixedScreen()
         screen.draft += 1
         screen.animation.isContinuous = true
         #expect(screen.draft == 4 && screen.animation.isContinuous)
         // Other names are not ambiguous.
-        let likes = Screen.Likes()
-        Screen.Likes.Mutations().commit(action: screen.draft, state: likes)
+        let likes = MixedScreen.Likes()
+        MixedScreen.Likes.Mutations().commit(action: screen.draft, state: likes)
         #expect(likes.count.value == 4)
     }
 }

@@ -25,8 +25,8 @@ struct ManifestRuleTests {
     @Test(arguments: [
         ("s/maxUnavailable: 1/maxUnavailable: 0/", "can't be drained"),
         ("s/memory: 3Gi/memory: 1Gi/", "docs/bounds.md lets"),
-        ("s/kind: NetworkPolicy/kind: Service/", "has no such kind"),
-        ("s/app: conflux-worker/app: conflux-other/", "there are no pods"),
+        ("s/kind: CronJob/kind: Job/", "has no such kind"),
+        ("s/conflux-client: .*/app: conflux-other/", "there are no pods"),
         ("/^  - Egress/d", "to whom the pods may"),
         ("s/claimName: log-.*/claimName: other/", "there is no claim other"),
         ("s/- ReadWriteOnce$/- ReadWriteOncePod/", "only one pod may have"),
