@@ -9,11 +9,20 @@ import Testing
 
 /// Who may use the API, and what its readers of events get.
 struct APITests {
+    /// The state of a store of which no past is asked.
+    private struct Nothing: Model {
+        static let name = "counter"
+        enum Action: Codable, Sendable { case wait }
+
+        mutating func apply(_ action: Action, _ context: ActionContext) {}
+    }
+
     /// A store of which only the records are needed.
     private final class Store: AnyServedStore {
         let name = StoreName("counter/shared") ?? StoreName(state: .shared, instance: .shared)
         let records = ServedRecords()
         let catalog: ActionCatalog? = nil
+        let replayed = HostedState(Nothing.self).replayed
 
         func submission(of json: [UInt8]) throws(CodingFailure) -> (BatchTarget, [UInt8]) {
             throw CodingFailure(.unknownAction, "it takes no actions")
@@ -49,8 +58,8 @@ struct APITests {
     ) -> UInt32? {
         let service = APIService(
             token: token.flatMap { BearerToken($0) }, hasKeys: hasKeys, payloadBytesMax: 1_000,
-            epochs: EpochTable(), streams: StreamHub(), stores: { [] }, ask: { _ in false },
-            feed: EntryFeed(CommitRing(), stores: { [] }), overview: { nil })
+            epochs: EpochTable(), streams: StreamHub(), past: { nil }, stores: { [] },
+            ask: { _ in false }, feed: EntryFeed(CommitRing(), stores: { [] }), overview: { nil })
         return if case .answer(let answer) = service.decide(head) { answer.status } else { nil }
     }
 
