@@ -31,7 +31,8 @@ struct PastTests {
                 }
                 known.append((try #require(refused?.receipt?.sequence), journal.value))
             }
-            let (present, changes) = (journal.value, Mutex(0))
+            let present = journal.value
+            let changes = Mutex(0)
             let observing = journal.observe { _ in changes.withLock { $0 += 1 } }
             for (number, value) in known {
                 let past = try await journal.state(at: number)
