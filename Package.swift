@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+import CompilerPluginSupport
 import PackageDescription
 
 /// What every target of ours is built with: the Swift 6 language mode, and no warnings.
@@ -9,7 +10,8 @@ let strict: [SwiftSetting] = [
 
 let package = Package(
     name: "conflux",
-    platforms: [.macOS(.v15)],
+    // Those of Apple's devices are for the product `Conflux`, which needs no C library. No test builds it for these.
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .executable(name: "conflux", targets: ["ConfluxCLI"]),
         .executable(name: "conflux-simulate", targets: ["ConfluxSimulate"]),
@@ -38,9 +40,12 @@ let package = Package(
         .target(
             name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary", "ConfluxHashing"],
             swiftSettings: strict),
+        // The compiler runs it where `@CompactAction` is used.
+        .macro(name: "ConfluxMacros", swiftSettings: strict),
         // Canonical JSON and the compact coding. `Conflux` exports it.
         .target(
-            name: "ConfluxCoding", dependencies: ["ConfluxVocabulary"], swiftSettings: strict),
+            name: "ConfluxCoding", dependencies: ["ConfluxVocabulary", "ConfluxMacros"],
+            swiftSettings: strict),
         .target(
             name: "Conflux",
             dependencies: [
@@ -170,13 +175,22 @@ let package = Package(
             dependencies: ["ConfluxHashing", "ConfluxProtocol", "ConfluxVocabulary"],
             exclude: ["Scripts"], swiftSettings: strict),
         .testTarget(
+            name: "ConfluxMacrosTests", dependencies: ["ConfluxMacros"], swiftSettings: strict),
+        .testTarget(
             name: "ConfluxCodingTests", dependencies: ["ConfluxCoding", "ConfluxVocabulary"],
             swiftSettings: strict),
         .testTarget(
             name: "ConfluxTests", dependencies: ["Conflux", "ConfluxVocabulary"],
             swiftSettings: strict),
-        // The samples of docs/coming-from.md.
-        .testTarget(name: "ComingFromTests", dependencies: ["Conflux"], swiftSettings: strict),
+        // The samples of docs/coming-from.md, and of the pages in docs/coming-from.
+        .testTarget(
+            name: "ComingFromTests",
+            dependencies: [
+                "Conflux", "ConfluxNode", "ConfluxSequencer", "ConfluxTesting", "LikeSwiftUI",
+            ],
+            swiftSettings: strict),
+        // Has the names of SwiftUI that are also names of Conflux, for the same.
+        .target(name: "LikeSwiftUI", path: "Tests/LikeSwiftUI", swiftSettings: strict),
         // Those of README.md, docs/testing.md and the products' articles.
         .testTarget(
             name: "ReadmeTests",
@@ -205,6 +219,27 @@ let package = Package(
         .testTarget(
             name: "PollModelTests", dependencies: ["Conflux", "ConfluxTesting", "PollModel"],
             path: "Tests/Tutorial/PollModelTests", swiftSettings: strict),
+        // The package of docs/service.md, file by file: its first version, and what an upgrade changes.
+        .target(
+            name: "TicketModel", dependencies: ["Conflux"], path: "Tests/Service/TicketModel",
+            swiftSettings: strict),
+        .executableTarget(
+            name: "ticket-desk", dependencies: ["ConfluxWorker", "TicketModel"],
+            path: "Tests/Service/ticket-desk", swiftSettings: strict),
+        .executableTarget(
+            name: "ticket-gateway", dependencies: ["ConfluxGateway", "TicketModel"],
+            path: "Tests/Service/ticket-gateway", swiftSettings: strict),
+        .target(
+            name: "TicketModelUpgraded", dependencies: ["Conflux"],
+            path: "Tests/Service/TicketModelUpgraded", swiftSettings: strict),
+        .executableTarget(
+            name: "ticket-desk-upgraded",
+            dependencies: ["ConfluxWorker", "TicketModel", "TicketModelUpgraded"],
+            path: "Tests/Service/ticket-desk-upgraded", swiftSettings: strict),
+        .testTarget(
+            name: "TicketModelTests",
+            dependencies: ["Conflux", "ConfluxTesting", "TicketModel", "TicketModelUpgraded"],
+            path: "Tests/Service/TicketModelTests", swiftSettings: strict),
         .testTarget(
             name: "ConfluxTestingTests",
             dependencies: [
@@ -312,9 +347,9 @@ let package = Package(
                 "Conflux", "ConfluxBuiltins", "ConfluxCLI", "ConfluxHashing", "ConfluxLog",
                 "ConfluxNode", "ConfluxProtocol", "ConfluxVocabulary", "CZeroMQ", "EtcdCluster",
                 "HistoryWorker", "LeaseWorker", "Spawning", "TrappingWorker", "VaryingWorker",
-                "poll-worker",
+                "poll-worker", "ticket-desk", "ticket-desk-upgraded", "ticket-gateway",
             ],
-            swiftSettings: strict),
+            exclude: ["Terminal/FirstHour.txt"], swiftSettings: strict),
         // Reads the repository and checks the house rules. The exit statuses are the program's.
         .testTarget(
             name: "RepositoryTests",

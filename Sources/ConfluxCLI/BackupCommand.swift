@@ -1,6 +1,7 @@
 import ConfluxArguments
 import ConfluxLog
 import ConfluxNode
+import ConfluxSystem
 import ConfluxWorker
 
 /// `conflux backup`: a copy of a log, while its sequencer continues.
@@ -18,7 +19,8 @@ enum BackupCommand {
             interrupted before that is done, DESTINATION has no log. Run it \
             on the machine of the log. The sequencer does not wait, and need not run. Keep the \
             printed anchor on another machine: with it, conflux log --verify --expect can later \
-            tell whether somebody changed the copy or the log. To go back to the copy, use \
+            tell whether somebody changed the copy or the log. The log's folder gets a file \
+            backed-up, whose time the sequencer reports as a metric. To go back to the copy, use \
             conflux restore. Nodes that have seen more than the copy report it, and reload their \
             stores. Never run two sequencers with copies of one log.
             """,
@@ -47,6 +49,13 @@ enum BackupCommand {
             throw CommandFailure(
                 .interrupted,
                 "The backup was interrupted, and \(target) has no log. Run the command again.")
+        }
+        do throws(SystemFailure) {
+            try BackupMark.leave(in: arguments[data])
+        } catch {
+            environment.diagnostics.note(
+                "the backup is complete, but the metric of the last backup does not show it: "
+                    + "\(arguments[data]) can't be written: \(error.words)")
         }
         environment.show(verification.fields, "copied to \(target): \(verification.text)")
         return .success

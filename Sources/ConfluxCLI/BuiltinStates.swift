@@ -22,9 +22,12 @@ enum BuiltinStates {
         let payload: @Sendable (String) throws(CodingFailure) -> [UInt8]
         /// Converts a payload of any coding to JSON.
         let json: @Sendable (Bytes, PayloadCoding) throws(CodingFailure) -> [UInt8]
+        /// The shapes of the actions.
+        let catalog: ActionCatalog?
 
         init<Action: Codable & Sendable>(_ action: Action.Type, sizeBytesMax: Int) {
             let coder = ActionCoder<Action>(sizeBytesMax: sizeBytesMax)
+            catalog = ActionCatalog.derived(of: action, bytesMax: 64 << 10)
             payload = { text throws(CodingFailure) in
                 try coder.encode(try coder.decode(commandLine: text), as: .json)
             }

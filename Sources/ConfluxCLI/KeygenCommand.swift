@@ -20,6 +20,10 @@ enum KeygenCommand {
             sequencer's public key with --server-key.
             """,
         parameters: [name, WorkerOptions.json],
+        files: [
+            .init("NAME.secret", "The secret key. Only its owner may read it."),
+            .init("NAME.public", "The public key."),
+        ],
         examples: [
             .init("A pair for a sequencer", "conflux keygen sequencer"),
             .init(

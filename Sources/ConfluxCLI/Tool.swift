@@ -14,8 +14,6 @@ enum Tool {
             discussion: """
                 A sequencer decides one order of actions; workers apply them to the stores that \
                 they host. Results go to standard output, everything else to standard error.
-
-                Exit codes: \(exitCodes).
                 """,
             examples: [
                 .init("Keep a log, and serve it", "conflux sequencer --data ./log"),
@@ -24,26 +22,41 @@ enum Tool {
                     "conflux worker --name alpha --store counter --store document/prefs"),
                 .init("Dispatch an action", "conflux dispatch counter increment"),
                 .init("See the result, in every worker", "conflux observe counter"),
+                .init("See who is there, and which stores", "conflux status"),
             ],
             subcommands: [
                 SequencerCommand.description,
                 Worker.command("worker", knowing: BuiltinStates.hosted, examples: workerExamples),
                 Gateway.command("gateway", knowing: BuiltinStates.hosted), Relay.description,
-                DispatchCommand.description, OutcomeCommand.description, TimersCommand.description,
+                DispatchCommand.description, ActionsCommand.description, OutcomeCommand.description,
+                TimersCommand.description,
                 ObserveCommand.description, DropCommand.description,
                 FreezeCommand.freeze, FreezeCommand.thaw, UpgradeCommand.description,
                 LogCommand.description,
                 LeasesCommand.description, LockCommand.description,
-                StatusCommand.description, TopCommand.description, ConsoleCommand.description,
+                StatusCommand.description, ListCommands.nodes, ListCommands.stores,
+                PingCommand.description, TopCommand.description, ConsoleCommand.description,
                 BackupCommand.description, ForkCommand.description,
                 RestoreCommand.description, MigrateCommand.description,
                 KeygenCommand.description, ContextCommand.description, ReloadCommand.description,
                 HandoverCommand.description,
-                BenchCommand.description,
-            ]), version: ConfluxRelease.version)
+                BenchCommand.description, VersionCommand.description,
+            ]), version: ConfluxRelease.version, conventions: conventions)
 
-    private static let exitCodes = ExitCode.allCases.map { "\($0.rawValue) \($0.summary)" }
-        .joined(separator: "; ")
+    private static let conventions = {
+        var all = Conventions.conflux
+        all.environment.append(
+            .init("XDG_CONFIG_HOME, HOME", "The folder of the contexts: see FILES."))
+        all.files = [
+            .init(
+                "$XDG_CONFIG_HOME/conflux/contexts.json",
+                """
+                The contexts, as conflux context makes them. Without XDG_CONFIG_HOME, the folder is \
+                $HOME/.config. A sequencer, a worker, a gateway and a relay do not read it.
+                """)
+        ]
+        return all
+    }()
 
     private static let workerExamples = [
         Command.Example("Host a counter", "conflux worker --name alpha --store counter"),
@@ -61,7 +74,7 @@ enum Tool {
             let arguments = try ProcessInput.arguments(of: program)
             if arguments.first == Program.completeWord {
                 let offer = program.completions(of: Array(arguments.dropFirst()))
-                let names = await CompletionNames.names(offer.asked, ProcessInput.variables)
+                let names = await CompletionNames.names(offer, ProcessInput.variables)
                 return StandardOutput.show(offer.text(with: names)).rawValue
             }
             let variables = try ProcessInput.variables(of: program)
@@ -85,6 +98,9 @@ enum Tool {
                 }
                 outcome = try program.parse(arguments, environment: all)
             }
+            if case .run(let invocation) = outcome {
+                Diagnostics.noteUnread(variables, by: invocation)
+            }
             switch outcome {
             case .show(let text): return StandardOutput.show(text).rawValue
             // Its exit code is that of another program.
@@ -97,8 +113,8 @@ enum Tool {
             // If the line can't be parsed, look for the flag itself to find out whether it asks for
             // JSON.
             let isJSON =
-                ProcessInput.hasArgument("--json")
-                || ProcessInput.variables["CONFLUX_JSON"] == "true"
+                ProcessInput.hasArgument("--json") || ProcessInput.hasArgument("-j")
+                || ProcessInput.variables["CONFLUX_JSON"].flatMap(Flag.truth(of:)) == true
             Diagnostics.report(error, isJSON: isJSON)
             return ExitCode.usage.rawValue
         }
@@ -146,10 +162,17 @@ enum Tool {
         case "keygen": command = KeygenCommand.run
         case "backup": command = BackupCommand.run
         case "fork": command = ForkCommand.run
-        case "bench": command = BenchCommand.run
+        case "bench":
+            try BenchCommand.validate(invocation)
+            command = BenchCommand.run
+        case "version": command = VersionCommand.run
+        case "actions": command = ActionsCommand.run
+        case "nodes", "stores": command = ListCommands.run
+        case "ping": command = PingCommand.run
         case "leases": command = LeasesCommand.run
         case "freeze", "thaw": command = FreezeCommand.run
-        case "context", "context set", "context use", "context show", "context remove":
+        case "context", "context list", "context set", "context use", "context show",
+            "context remove":
             command = ContextCommand.run
         case "top": command = TopCommand.run
         case "log skip": command = SkipCommand.run

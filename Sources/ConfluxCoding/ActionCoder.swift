@@ -262,7 +262,7 @@ extension Tape {
             for child in children(of: UInt32(index)) where !nodes[Int(child)].isUsed {
                 let place = Self.place(path(to: UInt32(index)))
                 throw CodingFailure(
-                    .unknownField, "\(place)nothing has a field \"\(key(of: child))\"")
+                    .unknownField, "\(place)there is no field \"\(key(of: child))\"")
             }
         }
     }

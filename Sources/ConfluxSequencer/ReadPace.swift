@@ -7,7 +7,7 @@ import Synchronization
 /// are appended, the reading thread pauses after each answer, and all readers together get at most
 /// ``bytesPerSecondMax``. Without commits there is no pause.
 ///
-/// The rate is measured (docs/performance.md): on two processors, 64 readers at this rate less than double a
+/// The rate is measured (docs/measurements.md): on two processors, 64 readers at this rate less than double a
 /// stream's receipt p99.
 final class ReadPace: Sendable {
     /// The most bytes of answers to read in a second while actions are committed.

@@ -72,8 +72,7 @@ enum Simulate {
 
     static func main() -> Int32 {
         do throws(UsageError) {
-            let (arguments, variables) = try given()
-            switch try program.parse(arguments, environment: variables) {
+            switch try program.parse(try arguments()) {
             case .show(let text):
                 tell(text)
                 return 0
@@ -85,22 +84,14 @@ enum Simulate {
         }
     }
 
-    /// The arguments and the variables of this process.
-    private static func given() throws(UsageError) -> ([String], [String: String]) {
+    /// The arguments of this process.
+    private static func arguments() throws(UsageError) -> [String] {
         do throws(ProcessWords.Fault) {
             var arguments: [String] = []
             for word in ProcessWords.arguments(UnsafePointer(CommandLine.unsafeArgv)) {
                 arguments.append(try word.get())
             }
-            #if canImport(Darwin)
-                guard let entries = _NSGetEnviron().pointee else { return (arguments, [:]) }
-            #else
-                let entries = environ
-            #endif
-            return (
-                arguments,
-                try ProcessWords.variables(UnsafePointer(entries)) { $0.hasPrefix("CONFLUX_") }
-            )
+            return arguments
         } catch {
             throw program.usageError("\(error)")
         }

@@ -122,15 +122,17 @@ public enum Worker {
         run: (Invocation, Interruption) async throws(UsageError) -> ExitCode
     ) async -> Never {
         let program = Program(
-            command, version: fullVersion(version), environmentPrefix: "CONFLUX")
+            command, version: fullVersion(version), conventions: .conflux)
         let exitCode: ExitCode
         do throws(UsageError) {
+            let variables = try ProcessInput.variables(of: program)
             switch try program.parse(
-                try ProcessInput.arguments(of: program),
-                environment: try ProcessInput.variables(of: program))
+                try ProcessInput.arguments(of: program), environment: variables)
             {
             case .show(let text): exitCode = StandardOutput.show(text)
-            case .run(let invocation): exitCode = try await run(invocation, .watchSignals())
+            case .run(let invocation):
+                Diagnostics.noteUnread(variables, by: invocation)
+                exitCode = try await run(invocation, .watchSignals())
             }
         } catch {
             Diagnostics.report(error)

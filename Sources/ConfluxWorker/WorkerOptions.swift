@@ -8,8 +8,8 @@ package enum WorkerOptions {
     package static let connect = Option(
         "--connect", valueName: "ADDRESS", default: "tcp://127.0.0.1:7400", parse: .text,
         summary: """
-            Where the sequencer listens. If there are standbys, give several addresses, separated \
-            by commas.
+            Where the sequencer listens: host:port, tcp://host:port or ipc:///path. If there are standbys, give \
+            several addresses, separated by commas.
             """)
     /// Where the feed comes from.
     package static let feed = Option<String?>(

@@ -126,6 +126,24 @@ struct CompletionTests {
         #expect(asking.completions(of: [""]).asked == nil)
     }
 
+    @Test func `a value is offered at its place only, and after a letter, too`() {
+        func operand(_ name: String, _ kind: String) -> Operand<String> {
+            Operand(name, parse: ValueParser.text.completing(.asked(kind)), summary: "O.")
+        }
+        let asking = Program(
+            Command(
+                "tool", summary: "S.",
+                parameters: [
+                    operand("TARGET", "targets"), operand("ACTION", "actions"), Sample.json,
+                ]),
+            version: "1")
+        #expect(asking.completions(of: [""]).asked == "targets")
+        let second = asking.completions(of: ["--json", "counter", "a"])
+        #expect(second.asked == "actions" && second.operands == ["counter"])
+        #expect(asking.completions(of: ["counter", "add", ""]).asked == nil)
+        #expect(answer(["log", "-n", ""]).isEmpty)
+    }
+
     @Test func `the completions command prints the script`() throws {
         for shell in Shell.allCases {
             #expect(

@@ -18,8 +18,12 @@ struct HelpTextTests {
               completions  Print a completion script for a shell.
 
             Options:
-              -h, --help  Show this help.
-              --version   Show the version.
+              -h, --help     Show this help.
+              -V, --version  Show the version.
+
+            Exit codes:
+              0   done
+              64  the line can't be understood
 
             'conflux COMMAND --help' tells you more about a command.
             """
@@ -42,19 +46,17 @@ struct HelpTextTests {
                 It ends cleanly on SIGINT.
 
                 Options:
-                  --bind ENDPOINT        Where nodes connect. [default: tcp://127.0.0.1:7400;
-                                         environment: CONFLUX_BIND]
-                  --data DIR             The folder that holds the log. [environment:
-                                         CONFLUX_DATA]
-                  --memory               Keep the log in memory, and lose it when the process
-                                         ends. [environment: CONFLUX_MEMORY]
-                  --durability fsync|os  When a commit counts as kept. [default: fsync;
-                                         environment: CONFLUX_DURABILITY]
-                  --beat-interval DURATION
-                                         How often an idle sequencer says that it lives.
-                                         [default: 100ms; environment: CONFLUX_BEAT_INTERVAL]
-                  -h, --help             Show this help.
-                  --version              Show the version.
+                  -b, --bind ENDPOINT        Where nodes connect. [default:
+                                             tcp://127.0.0.1:7400; environment: CONFLUX_BIND]
+                      --data DIR             The folder that holds the log.
+                  -m, --memory               Keep the log in memory, and lose it when the
+                                             process ends.
+                      --durability fsync|os  When a commit counts as kept. [default: fsync]
+                      --beat-interval DURATION
+                                             How often an idle sequencer says that it lives.
+                                             [default: 100ms; environment: CONFLUX_BEAT]
+                  -h, --help                 Show this help.
+                  -V, --version              Show the version.
 
                 Examples:
                   Serve a durable log:
@@ -108,8 +110,8 @@ struct HelpTextTests {
                   SHELL  Which shell: bash, zsh or fish.
 
                 Options:
-                  -h, --help  Show this help.
-                  --version   Show the version.
+                  -h, --help     Show this help.
+                  -V, --version  Show the version.
 
                 Examples:
                   Bash, in ~/.bashrc:
@@ -123,6 +125,7 @@ struct HelpTextTests {
 
     @Test func `every command shows the program's version`() throws {
         #expect(try show("--version") == "conflux 0.1.0")
+        #expect(try show("worker", "-V") == "conflux 0.1.0")
         #expect(try show("worker", "--nonsense", "--version") == "conflux 0.1.0")
         #expect(try show("log", "skip", "--version") == "conflux 0.1.0")
         #expect(try invoke("echo", "--", "--version")[Sample.words] == ["--version"])

@@ -44,6 +44,20 @@ struct ParsingTests {
         #expect(echo[Sample.words] == ["a", "--help", "-x", "--", "b"])
     }
 
+    @Test func `a letter stands for an option, with its value behind it or in the same word`()
+        throws
+    {
+        #expect(try invoke("log", "-n", "17")[Sample.from] == 17)
+        #expect(try invoke("log", "-n17")[Sample.from] == 17)
+        #expect(try invoke("log", "-n=17")[Sample.from] == 17)
+        let log = try invoke("log", "-jn", "17")
+        #expect(log[Sample.json] && log[Sample.from] == 17)
+        #expect(log.source(of: Sample.from) == .commandLine)
+        #expect(
+            try invoke("worker", "-s", "a", "--connect", "x", "-sb")[Sample.stores] == ["a", "b"])
+        #expect(try invoke("echo", "--", "-j")[Sample.words] == ["-j"])
+    }
+
     @Test func `a single dash and a negative number are operands`() throws {
         #expect(try invoke("echo", "-", "-5")[Sample.words] == ["-", "-5"])
     }
@@ -60,12 +74,10 @@ struct ParsingTests {
         let tool = Program(
             Command("my-worker", summary: "Hosts.", parameters: [Sample.json]), version: "2")
         guard case .run(let plain) = try tool.parse(["--json"]),
-            case .run(let byVariable) = try tool.parse([], environment: ["MY_WORKER_JSON": "1"]),
             case .show(let version) = try tool.parse(["--json", "--version"])
         else { throw UnexpectedOutcome() }
         #expect(plain.command.isEmpty)
         #expect(plain[Sample.json])
-        #expect(byVariable[Sample.json])
         #expect(version == "my-worker 2")
     }
 
@@ -78,29 +90,29 @@ struct ParsingTests {
 }
 
 struct EnvironmentTests {
-    @Test func `an option is given by its variable`() throws {
-        let worker = try invoke(
-            "worker",
-            environment: [
-                "CONFLUX_CONNECT": "tcp://a", "CONFLUX_STORE": "x, y ,,", "CONFLUX_JSON": "yes",
-            ])
+    @Test func `an option that has a variable is given by it`() throws {
+        let variables = ["CONFLUX_CONNECT": "tcp://a", "CONFLUX_JSON": "yes"]
+        let worker = try invoke("worker", environment: variables)
         #expect(worker[Sample.connect] == "tcp://a")
-        #expect(worker[Sample.stores] == ["x", "y"])
         #expect(worker[Sample.json])
         #expect(worker.source(of: Sample.connect) == .environment)
     }
 
-    @Test func `a dash in the name is an underscore in the variable`() throws {
+    @Test func `an option that has no variable is not given by one`() throws {
         let dispatch = try invoke("dispatch", "t", environment: ["CONFLUX_PAYLOAD_MAX": "1KiB"])
-        #expect(dispatch[Sample.payloadMax] == 1024)
+        #expect(dispatch[Sample.payloadMax] == 1 << 20)
+        #expect(
+            try mistake("sequencer", environment: ["CONFLUX_DATA": "d"]).code == .missingParameter)
+        #expect(
+            try mistake("dispatch", environment: ["CONFLUX_TARGET": "t"]).code
+                == .missingParameter)
     }
 
     @Test func `the command line wins`() throws {
-        let variables = ["CONFLUX_CONNECT": "e", "CONFLUX_STORE": "e", "CONFLUX_JSON": "1"]
+        let variables = ["CONFLUX_CONNECT": "e", "CONFLUX_JSON": "1"]
         let worker = try invoke(
-            "worker", "--connect", "c", "--store", "c", "--json=false", environment: variables)
+            "worker", "--connect", "c", "--json=false", environment: variables)
         #expect(worker[Sample.connect] == "c")
-        #expect(worker[Sample.stores] == ["c"])
         #expect(worker[Sample.json] == false)
         #expect(worker.source(of: Sample.connect) == .commandLine)
     }
@@ -110,34 +122,8 @@ struct EnvironmentTests {
         #expect(error.code == .missingParameter)
     }
 
-    @Test func `a choice on the command line overrides the variables of the other choices`() throws
-    {
-        let sequencer = try invoke("sequencer", "--memory", environment: ["CONFLUX_DATA": "d"])
-        #expect(sequencer[Sample.memory])
-        #expect(sequencer[Sample.data] == nil)
-    }
-
-    @Test func `a choice that the command line denies overrides nothing`() throws {
-        let sequencer = try invoke(
-            "sequencer", "--memory=false", environment: ["CONFLUX_DATA": "d"])
-        #expect(sequencer[Sample.data] == "d")
+    @Test func `a choice that the command line denies is none`() throws {
         #expect(try mistake("sequencer", "--memory=false").code == .missingParameter)
-    }
-
-    @Test func `an empty list counts as not set`() throws {
-        let stores = Option(repeated: "--store", atLeastOne: true, parse: .text, summary: "S.")
-        let tool = Program(Command("tool", summary: "T.", parameters: [stores]), version: "1")
-        #expect(throws: UsageError.self) { try tool.parse([], environment: ["TOOL_STORE": " , "]) }
-    }
-
-    @Test func `a flag that its variable denies is no choice`() throws {
-        let variables = ["CONFLUX_DATA": "d", "CONFLUX_MEMORY": "0"]
-        #expect(try invoke("sequencer", environment: variables)[Sample.data] == "d")
-    }
-
-    @Test func `an operand has no environment variable`() throws {
-        #expect(
-            try mistake("dispatch", environment: ["CONFLUX_TARGET": "t"]).code
-                == .missingParameter)
+        #expect(try invoke("sequencer", "--memory=false", "--data", "d")[Sample.data] == "d")
     }
 }

@@ -70,7 +70,22 @@ enum Sample {
                         Command("skip", summary: "Skip an entry.", parameters: [number])
                     ], runsAlone: true),
                 Command("echo", summary: "Say words.", parameters: [words]),
-            ]), version: "0.1.0")
+            ]), version: "0.1.0", conventions: conventions)
+
+    private static let conventions = {
+        var all = Conventions()
+        all.letters = [
+            "--bind": "b", "--from": "n", "--json": "j", "--memory": "m", "--store": "s",
+        ]
+        all.variables = [
+            "--bind": "CONFLUX_BIND", "--connect": "CONFLUX_CONNECT", "--json": "CONFLUX_JSON",
+            "--beat-interval": "CONFLUX_BEAT",
+        ]
+        all.exitCodes = [.init("0", "done"), .init("64", "the line can't be understood")]
+        all.environment = [.init("NO_COLOR", "Without colours.")]
+        all.files = [.init("~/.conflux", "What is kept.")]
+        return all
+    }()
 }
 
 /// Parses a line that must run a command.

@@ -21,14 +21,45 @@ struct UsageErrorTests {
         let error = try mistake()
         #expect(error.code == .missingCommand)
         #expect(
-            error.message == "a command is missing: one of sequencer, worker, dispatch, log, echo, "
-                + "help, completions")
+            error.description == "conflux: a command is missing: sequencer, worker, dispatch, log, "
+                + "echo, help, completions.")
+    }
+
+    @Test func `a line without a command gets the examples of a program that has some`() throws {
+        let tool = Program(
+            Command(
+                "tool", summary: "T.",
+                examples: [.init("Begin", "tool begin"), .init("End it", "tool end --now")],
+                subcommands: [Command("begin", summary: "B.")]), version: "1")
+        let error = try #require(throws: UsageError.self) { try tool.parse([]) }
+        #expect(
+            error.description == """
+                tool: a command is missing. To begin with:
+                  tool begin      Begin
+                  tool end --now  End it
+                'tool help' lists all commands, and 'tool COMMAND --help' describes one.
+                """)
+    }
+
+    @Test func `an unknown letter is answered with the one of the other case, and no other`() throws
+    {
+        #expect(try mistake("log", "-J").suggestion == "-j")
+        let error = try mistake("log", "-x")
+        #expect(error.message == "there is no option '-x'")
+        #expect(error.suggestion == nil)
+        #expect(try mistake("worker", "-jx").message == "there is no option '-jx'")
+        // The letter of an option of another command.
+        #expect(try mistake("log", "-b").code == .unknownOption)
+        #expect(try mistake("log", "-n").message == "'-n' needs a value: --from SEQ")
     }
 
     @Test func `an option before its command is reported with the place where it belongs`() throws {
         #expect(
             try mistake("--connect", "a", "worker").message
                 == "'--connect' belongs after the command: conflux worker --connect")
+        #expect(
+            try mistake("--json", "log").message
+                == "'--json' belongs after the command: conflux log --json")
     }
 
     @Test func `a subcommand after options is reported with the place where it belongs`() throws {
@@ -80,9 +111,9 @@ struct UsageErrorTests {
 
     @Test func `a wrong value from a variable names the variable`() throws {
         let error = try mistake(
-            "sequencer", "--memory", environment: ["CONFLUX_BEAT_INTERVAL": "fast"])
+            "sequencer", "--memory", environment: ["CONFLUX_BEAT": "fast"])
         #expect(
-            error.message == "CONFLUX_BEAT_INTERVAL: 'fast' is not a duration; write a whole "
+            error.message == "CONFLUX_BEAT: 'fast' is not a duration; write a whole "
                 + "number and a unit, such as 250ms, 5s or 1m")
     }
 
@@ -112,10 +143,6 @@ struct UsageErrorTests {
         #expect(
             try mistake("dispatch", "t", "a", "--file", "f").message
                 == "'ACTION' and '--file' can't be used together; give one of them")
-        #expect(
-            try mistake("sequencer", environment: ["CONFLUX_DATA": "d", "CONFLUX_MEMORY": "1"])
-                .message
-                == "'CONFLUX_DATA' and 'CONFLUX_MEMORY' can't be used together; give one of them")
     }
 
     @Test func `an excess operand is named`() throws {

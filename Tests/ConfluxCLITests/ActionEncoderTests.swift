@@ -52,6 +52,13 @@ import Testing
         #expect(unknown.exitCode == .invalidInput)
         #expect(unknown.code == "invalidAction")
         #expect(unknown.message.contains("expected one of: add, decrement, increment"))
+        #expect(unknown.message.contains(#"Did you mean "increment"?"#))
+        #expect(unknown.message.hasSuffix("\n  decrement\n  increment"))
+        #expect(try failure("{add:{amount:1}}", for: "counter").message.contains("single quotes"))
+        #expect(try !failure(#"{"a":1"#, for: "counter").message.contains("single quotes"))
+        // A field that is missing, as well as one that is misspelt.
+        #expect(
+            try failure("add", for: "counter").message.contains(#"the field "amount" is missing"#))
         #expect(try failure(#"{"add":{"amont":1}}"#, for: "counter").message.contains("amount"))
         #expect(throws: CommandFailure.self) {
             try payload(#"{"set":{"at":"a"}}"#, for: "document")

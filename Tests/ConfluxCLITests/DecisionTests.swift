@@ -54,11 +54,10 @@ import Testing
         }
     }
 
-    @Test func `retention can be set by the environment`() throws {
-        let environment = ["CONFLUX_KEEP_BYTES": "8MiB", "CONFLUX_KEEP_FOR": "7d"]
+    @Test func `retention is set by options`() throws {
+        let options = ["--keep-bytes", "8MiB", "--keep-for", "7d"]
         guard
-            case .run(let invocation) = try Tool.program.parse(
-                ["sequencer", "--memory"], environment: environment)
+            case .run(let invocation) = try Tool.program.parse(["sequencer", "--memory"] + options)
         else { return }
         var configuration = SequencerConfiguration(bind: "tcp://127.0.0.1:0", storage: .memory)
         SequencerCommand.keep(invocation, &configuration)

@@ -168,7 +168,7 @@ import Testing
             }
         }
         #expect(
-            failure?.message == #"at /1st: nothing has a field "B". Did you mean "A"?"#)
+            failure?.message == #"at /1st: there is no field "B". Did you mean "A"?"#)
         #expect(catalog.lines == [#"{"1st":{"A":integer}}"#])
     }
 }

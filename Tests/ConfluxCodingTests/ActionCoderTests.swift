@@ -116,7 +116,10 @@ struct ActionCoderTests {
     }
 
     @Test(arguments: [
-        (#"{"add":{"amount":1,"amuont":2}}"#, CodingFailure.Code.unknownField, "at /add: nothing"),
+        (
+            #"{"add":{"amount":1,"amuont":2}}"#, CodingFailure.Code.unknownField,
+            "at /add: there is no field"
+        ),
         (#"{"increment":{"by":2}}"#, .unknownField, "\"by\""),
         (#"{"add":{}}"#, .missingField, #"at /add: expected a field "amount""#),
         (
@@ -128,7 +131,7 @@ struct ActionCoderTests {
         (#"{"add":5}"#, .wrongType, "at /add: expected an object, found a whole number"),
         (#"{"increment":null}"#, .wrongType, "expected an object, found null"),
         (#"{"tag":{"_0":[{"name":"a"},{"nam":"b"}]}}"#, .missingField, "at /tag/_0/1: "),
-        (#"{"tag":{"_0":[{"name":"a","x":1}]}}"#, .unknownField, "at /tag/_0/0: nothing"),
+        (#"{"tag":{"_0":[{"name":"a","x":1}]}}"#, .unknownField, "at /tag/_0/0: there is no field"),
         (#"{"add":{"amount":1}"#, .syntax, "expected ',' or '}', found the end"),
     ])
     func `a wrong action is explained`(text: String, code: CodingFailure.Code, message: String) {

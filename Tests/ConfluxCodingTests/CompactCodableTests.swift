@@ -157,68 +157,23 @@ struct CompactCodableTests {
     @Test func `Codable explains what is wrong with bytes`() throws {
         let unknown: [UInt8] = [1, 0x81, 8] + Array("jump".utf8) + [0x80]
         #expect(throws: CodingFailure.self) { try coder.decode(unknown[...], as: .compact) }
-        for move in moves.prefix(9) { try expectSameWhenBroken(move) }
+        for move in moves.prefix(9) { try CodingForms.expectSameWhenBroken(move) }
     }
 
     @Test func `bytes have Codable's form, as a whole value and as a field`() throws {
         let tick = Tick([1, .max, 0, 7])
-        try expectOneForm(tick)
-        try expectSameWhenBroken(tick)
+        try CodingForms.expectOne(tick)
+        try CodingForms.expectSameWhenBroken(tick)
         for count in [0, 1, 14, 15, 16, 300] {
-            try expectOneForm(Image(Data(repeating: 7, count: count), width: -1))
+            try CodingForms.expectOne(Image(Data(repeating: 7, count: count), width: -1))
         }
-        try expectSameWhenBroken(Image(Data([1, 2, 3]), width: 5))
+        try CodingForms.expectSameWhenBroken(Image(Data([1, 2, 3]), width: 5))
     }
 
     @Test func `bytes of another number than a record's are refused`() throws {
         let bytes = try ActionCoder<Data>().encode(Data(repeating: 1, count: 31), as: .compact)
         #expect(throws: CodingFailure.self) {
             try ActionCoder<Tick>().decode(bytes[...], as: .compact)
-        }
-    }
-
-    private func expectOneForm<Value: CompactCodable & Hashable & Sendable>(
-        _ value: Value
-    ) throws {
-        let coder = ActionCoder<Value>()
-        let quick = try #require(coder.quick)
-        let bytes = [UInt8](unsafeUninitializedCapacity: QuickCodingLimits.bytesMax) {
-            $1 = quick.write(value, to: UnsafeMutableRawBufferPointer($0)) ?? 0
-        }
-        #expect(try bytes == coder.encodeByTape(value, as: .compact))
-        let place = UnsafeMutablePointer<Value>.allocate(capacity: 1)
-        defer { place.deallocate() }
-        try #require(bytes.withUnsafeBufferPointer { quick.read($0, into: place) })
-        #expect(place.move() == value)
-        #expect(try coder.decode(coder.encode(value, as: .json)[...], as: .json) == value)
-    }
-
-    /// Cut and changed bytes are an error, or another value: the same as by the tape alone.
-    private func expectSameWhenBroken<Value: CompactCodable & Hashable & Sendable>(
-        _ value: Value
-    ) throws {
-        let coder = ActionCoder<Value>()
-        let bytes = try coder.encode(value, as: .compact)
-        for count in 0..<bytes.count {
-            #expect(throws: CodingFailure.self) {
-                try coder.decode(bytes[..<count], as: .compact)
-            }
-        }
-        // After a change of any byte, the result is an error or another value: the same as by the tape alone.
-        for place in bytes.indices {
-            for bit in 0..<8 {
-                var changed = bytes
-                changed[place] ^= 1 << UInt8(bit)
-                let plain = changed.withUnsafeBufferPointer { changed in
-                    Result { () throws(CodingFailure) in
-                        try coder.decodeByTape(changed, as: .compact)
-                    }
-                }
-                let quick = Result { () throws(CodingFailure) in
-                    try coder.decode(changed[...], as: .compact)
-                }
-                #expect(quick == plain)
-            }
         }
     }
 }

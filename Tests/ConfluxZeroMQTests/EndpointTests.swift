@@ -20,6 +20,14 @@ import Testing
         #expect(try !Endpoint("ipc:///x").isWildcard)
     }
 
+    @Test func `a host and a port are an address of TCP`() throws {
+        for text in ["localhost:7400", "10.0.0.5:7400", "[::1]:7400", "*:0"] {
+            #expect(try Endpoint(text) == Endpoint("tcp://\(text)"))
+        }
+        #expect(
+            try Endpoint.list("a:1,tcp://b:2").map(\.description) == ["tcp://a:1", "tcp://b:2"])
+    }
+
     @Test func `a host and a port make an endpoint`() throws {
         #expect(try Endpoint(host: "::1", port: 5).description == "tcp://[::1]:5")
         #expect(try Endpoint(host: "node", port: 5).port == 5)
@@ -27,8 +35,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "write tcp://host:port"), ("127.0.0.1:7400", "write tcp://host:port"),
-        ("http://x:1", "write tcp://host:port"), ("tcp://", "the port is missing"),
+        ("", "write host:port, tcp://host:port"), ("localhost", "write host:port"),
+        ("localhost:", "from 0 to 65535"), ("::1:7400", "stands in brackets"),
+        ("http://x:1", "write host:port"), ("tcp://", "the port is missing"),
         ("tcp://host", "the port is missing"), ("tcp://:7400", "the host is a name"),
         ("tcp://host:", "from 0 to 65535"), ("tcp://host:65536", "from 0 to 65535"),
         ("tcp://host:-1", "from 0 to 65535"), ("tcp://host:+1", "from 0 to 65535"),
@@ -36,7 +45,7 @@ import Testing
         ("tcp://[::1:7400", "bracket is not closed"),
         ("tcp://[host]:1", "IPv6 address is expected"),
         ("tcp://[]:1", "IPv6 address is expected"), ("ipc://", "1 to 103 bytes"),
-        ("inproc://a", "write tcp://host:port or ipc:///path"),
+        ("inproc://a", "tcp://host:port or ipc:///path"),
         ("ipc://relative", "must begin with /"), ("ipc://./relative", "must begin with /"),
         ("ipc://@abstract", "libzmq's @name"), ("ipc://*", "must begin with /"),
         ("tcp://a;b:1", "the host is a name"),

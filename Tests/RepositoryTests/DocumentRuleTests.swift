@@ -88,6 +88,27 @@ struct DocumentRuleTests {
             ])
     }
 
+    @Test func `a page behind no door, or behind two, is found`() {
+        let texts = [
+            "docs/README.md": """
+            # Documents
+            ## Users
+            | [a.md](a.md) | one |
+            | [from/b.md](from/b.md) | two |
+            ## Others
+            | [a.md](a.md) | one again |
+            """,
+            "docs/a.md": "", "docs/from/b.md": "", "docs/c.md": "", "docs/decisions/1.md": "",
+        ]
+        #expect(broken(Rule.doors, texts) == ["docs/README.md", "docs/README.md:6"])
+    }
+
+    @Test func `a first page that is too long is found`() {
+        let words = Array(repeating: "word |", count: 900).joined(separator: " ")
+        #expect(broken(Rule.shortFirstPage, ["README.md": words]).isEmpty)
+        #expect(broken(Rule.shortFirstPage, ["README.md": words + " more"]) == ["README.md"])
+    }
+
     private let settings = """
         public struct NodeSettings {
             public var name: String?

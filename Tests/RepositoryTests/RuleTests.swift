@@ -27,6 +27,33 @@ struct RuleTests {
             ])
     }
 
+    @Test func `a library below Conflux, an unsafe flag and a missing documentation are found`() {
+        func manifest(_ below: String) -> String {
+            """
+            .library(name: "Conflux", …), .library(name: "ConfluxNode", …),
+            .systemLibrary(name: "CSodium"),
+            .target(name: "ConfluxThreads", dependencies: ["ConfluxCoding"\(below)]),
+            .target(
+                name: "Conflux", dependencies: [
+                    "ConfluxThreads",
+                ]),
+            .target(name: "ConfluxNode", dependencies: ["Conflux", "CSodium"]),
+            """
+        }
+        let index = "targets:\n  - Conflux\n  - ConfluxNode"
+        let whole = ["Package.swift": manifest(""), ".spi.yml": index]
+        for rule in Rule.manifest { #expect(broken(rule, whole).isEmpty) }
+        #expect(
+            broken(Rule.withoutLibraries, ["Package.swift": manifest(#", "CSodium""#)])
+                == ["Package.swift"])
+        #expect(
+            broken(Rule.withoutUnsafeFlags, ["Package.swift": "[.unsafeFlags([])]"])
+                == ["Package.swift"])
+        #expect(
+            broken(Rule.indexed, ["Package.swift": manifest(""), ".spi.yml": "- Conflux"])
+                == [".spi.yml"])
+    }
+
     @Test func `a target without a place is found`() {
         #expect(
             broken(Rule.layering, ["Sources/ConfluxNew/A.swift": ""])

@@ -67,6 +67,8 @@ struct Program {
             switch try JSONDecoder().decode(Role.self, from: Data(text.utf8)) {
             case .sequencer(let bind, let folder, let keys):
                 try await NodeRoles.sequencer(bind: bind, folder: folder, keys: keys)
+            case .sharedSequencer(let log): try await SharedRoles.sequencer(log: log)
+            case .failover(let place): try await SharedRoles.failover(at: place)
             case .producer(let place, let producer, let count, let form, let payloadBytes):
                 try await NodeRoles.producer(
                     at: place, producer: producer, count: count, form: form,

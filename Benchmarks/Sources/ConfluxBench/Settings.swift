@@ -27,12 +27,13 @@ struct Settings {
         case start
         case peers
         case etcd
+        case shared
         case growth
     }
 
     /// All workloads, except for those that need other programs or write files.
     var workloads = Workload.allCases.filter {
-        ![.relays, .gateway, .peers, .etcd, .growth].contains($0)
+        ![.relays, .gateway, .peers, .etcd, .shared, .growth].contains($0)
     }
     var rounds = 3
     var isFull = false
@@ -42,7 +43,6 @@ struct Settings {
     /// The number of actions in a stream, if it was given.
     var actions: Int?
     var folder = FileManager.default.temporaryDirectory
-    var curves = URL(fileURLWithPath: "docs/performance")
 
     static let usage = """
         usage: conflux-bench [workload ...] [options]
@@ -75,15 +75,16 @@ struct Settings {
                             request by REQ, beside a node's own action; not among all workloads
           etcd              appends to a log on etcd, beside gRPC in C++, if the program was built by
                             `script/bench etcd`; not among all workloads
+          shared            a stream, one action in flight, and a failover, with the log on etcd of three members,
+                            beside a log on one disk; not among all workloads
           growth            curves over replicas, producers, payloads, log, state, stores, sessions: a workload only
-                            if it is named; it writes pictures
-          --peers           stream and latency beside Redis Streams, NATS JetStream and plain libzmq in one
+                            if it is named
+          --peers           stream and latency beside Redis Streams, Valkey, NATS JetStream and plain libzmq in one
                             run: a workload, too, if the program was built by `script/bench --peers`
 
           --full            five rounds or more, more actions, and every shape
           --rounds NUMBER   how many rounds (3; with --full 5)
           --folder PATH     where the logs are kept meanwhile; a disk, for figures with fsync
-          --curves PATH     where `growth` writes its pictures (docs/performance)
           --json            one JSON value a line
           --actions NUMBER  how many actions a stream has (200,000; with --full 500,000)
           --alone           without the partners, for a profile
@@ -115,9 +116,6 @@ struct Settings {
             case "--folder":
                 guard let path = rest.popFirst() else { throw BenchError("--folder needs a path") }
                 folder = URL(fileURLWithPath: path)
-            case "--curves":
-                guard let path = rest.popFirst() else { throw BenchError("--curves needs a path") }
-                curves = URL(fileURLWithPath: path)
             default:
                 guard let workload = Workload(rawValue: word), workload != .peers else {
                     throw BenchError("there is no workload or option \(word)")
@@ -205,11 +203,16 @@ struct Settings {
             case .start:
                 try deliver(StartWorkload(count: isFull ? 2_000_000 : 400_000).measure(self))
             case .growth:
-                try GrowthWorkload(isFull: isFull, folder: curves).measure(self, deliver)
+                try GrowthWorkload(isFull: isFull).measure(self, deliver)
             case .peers:
                 try PeersWorkload(
-                    streamCount: isFull ? 500_000 : 200_000, latencyCount: isFull ? 5_000 : 1_500
+                    streamCount: streamCount, latencyCount: isFull ? 5_000 : 1_500
                 ).measure(self, deliver)
+            case .shared:
+                try deliver(
+                    SharedWorkload(
+                        streamCount: streamCount, latencyCount: isFull ? 5_000 : 1_500
+                    ).measure(self))
             case .etcd: try deliver(EtcdWorkload(count: isFull ? 5_000 : 1_600).measure(self))
             }
         }

@@ -35,6 +35,8 @@ public struct Command: Sendable {
     public let runsAlone: Bool
     let parameters: [Parameter]
     let groups: [ExclusiveGroup]
+    /// The files that the command reads or writes, for its manual page.
+    let files: [Conventions.Note]
 
     /// Describes a command.
     ///
@@ -45,6 +47,7 @@ public struct Command: Sendable {
     ///   - parameters: What it accepts. Operands are in their order: required ones, then optional
     ///     ones, then the rest.
     ///   - groups: Which parameters exclude each other.
+    ///   - files: The files that it reads or writes, for its manual page.
     ///   - examples: The examples at the end of the help text.
     ///   - subcommands: The commands below it. A command that has some takes no operands.
     ///   - runsAlone: Whether it also does something without a subcommand; a command without
@@ -52,7 +55,8 @@ public struct Command: Sendable {
     public init(
         _ name: String, summary: String, discussion: String = "",
         parameters: [any ParameterKey] = [], groups: [ExclusiveGroup] = [],
-        examples: [Example] = [], subcommands: [Command] = [], runsAlone: Bool = false
+        files: [Conventions.Note] = [], examples: [Example] = [], subcommands: [Command] = [],
+        runsAlone: Bool = false
     ) {
         precondition(
             !name.isEmpty && !name.hasPrefix("-") && !name.contains(" "),
@@ -62,6 +66,7 @@ public struct Command: Sendable {
         self.discussion = discussion
         self.parameters = parameters.map(\.parameter)
         self.groups = groups
+        self.files = files
         self.examples = examples
         self.subcommands = subcommands
         self.runsAlone = runsAlone || subcommands.isEmpty
@@ -70,9 +75,16 @@ public struct Command: Sendable {
 
     /// The options of every command.
     static let builtIn = ["--help", "--version"]
+    static let builtInNotes = [
+        Conventions.Note("-h, --help", "Show this help."),
+        Conventions.Note("-V, --version", "Show the version."),
+    ]
 
     var operands: [Parameter] { parameters.filter { $0.kind == .operand } }
     var options: [Parameter] { parameters.filter { $0.kind != .operand } }
+
+    /// Whether the command has an option of this name.
+    package func accepts(_ name: String) -> Bool { options.contains { $0.name == name } }
 
     func subcommand(_ name: String) -> Command? {
         subcommands.first { $0.name == name }

@@ -1,7 +1,6 @@
 /// Parameters that exclude each other: `--data DIR | --memory`.
 ///
-/// A parameter counts if it is given on the command line or by its variable. If one is given on the
-/// command line, the variables of the others are ignored.
+/// A parameter counts if it is given on the command line. A variable is for every command, and excludes nothing.
 public struct ExclusiveGroup: Sendable {
     let members: [Parameter]
     let isRequired: Bool

@@ -5,8 +5,7 @@
 ///     …
 ///     arguments[bind]    // String
 ///
-/// Every option can also be given by an environment variable, whose name ``Program`` derives. A
-/// repeated option takes several values from its variable, separated by commas.
+/// ``Conventions`` says which options have a letter, and which an environment variable.
 public struct Option<Value: Sendable>: ParameterKey {
     /// The description, without the type.
     public let parameter: Parameter
@@ -44,7 +43,7 @@ public struct Option<Value: Sendable>: ParameterKey {
             .option, name, valueName, parser, .optional, summary, parser.last)
     }
 
-    /// Describes an option that must be given, on the command line or by its variable.
+    /// Describes an option that must be given, on the command line or by its variable, if it has one.
     ///
     /// - Parameters:
     ///   - name: Two dashes and lower-case words.

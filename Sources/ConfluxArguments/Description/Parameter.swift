@@ -61,17 +61,6 @@ public struct Parameter: Sendable {
         }
     }
 
-    /// The name of the environment variable that gives this option: `CONFLUX_CONNECT`.
-    ///
-    /// - Parameter prefix: The beginning of the names of the program's variables, without the
-    ///   underscore.
-    /// - Returns: nil for an operand, which can only be given on the command line.
-    func variable(prefix: String) -> String? {
-        guard kind != .operand else { return nil }
-        let word = name.drop { $0 == "-" }.uppercased()
-        return prefix + "_" + String(word.map { $0 == "-" ? "_" : $0 })
-    }
-
     /// The parameter in a synopsis, without brackets: `--data DIR`.
     var form: String {
         switch kind {

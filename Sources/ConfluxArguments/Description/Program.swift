@@ -1,4 +1,4 @@
-/// A program's whole command line: its commands, its version, its variables.
+/// A program's whole command line: its commands, its version, its conventions.
 ///
 /// Parsing (``parse(_:environment:columns:)``), the help texts, the did-you-mean messages and the
 /// shell completions all come from this one description. Nothing here prints, reads the environment
@@ -19,17 +19,16 @@ public struct Program: Sendable {
     public let root: Command
     /// What `--version` shows after the program's name.
     public let version: String
-    /// The beginning of the names of the program's environment variables, without the underscore.
-    public let environmentPrefix: String
+    /// What holds for all of its commands.
+    public let conventions: Conventions
 
     /// Describes a program.
     ///
     /// - Parameters:
     ///   - root: The command at the top.
     ///   - version: What `--version` shows.
-    ///   - environmentPrefix: The beginning of the names of its variables; nil for the program's
-    ///     name in capitals.
-    public init(_ root: Command, version: String, environmentPrefix: String? = nil) {
+    ///   - conventions: What holds for all of its commands.
+    public init(_ root: Command, version: String, conventions: Conventions = Conventions()) {
         var root = root
         if !root.subcommands.isEmpty {
             root.subcommands += [.help, .completions(of: root.name)]
@@ -37,9 +36,13 @@ public struct Program: Sendable {
         }
         self.root = root
         self.version = version
-        self.environmentPrefix =
-            environmentPrefix
-            ?? String(root.name.uppercased().map { $0 == "-" || $0 == "." ? "_" : $0 })
+        self.conventions = conventions
+        for place in places {
+            let letters =
+                place.command.options.compactMap { conventions.letters[$0.name] } + ["h", "V"]
+            precondition(
+                Set(letters).count == letters.count, "\(place.words) has two options of one letter")
+        }
     }
 }
 
@@ -61,7 +64,7 @@ extension Command {
     static let help = Command(
         "help", summary: "Show the help of a command.", parameters: [helpPath, manual])
     static let manual = Flag(
-        "--man", summary: "Print the manual page of the whole program, in the format of man.")
+        "--man", summary: "Print the manual page of the command, in the format of man.")
 
     static let completionsName = "completions"
 

@@ -6,6 +6,8 @@ public struct Completions: Sendable {
     let lines: [String]
     /// The kind of values that only the program can find; nil if there are none. See ``Completion/asked(_:)``.
     public let asked: String?
+    /// The operands before the word.
+    public let operands: [String]
 
     /// What the shell's script reads.
     ///
@@ -34,18 +36,18 @@ extension Program {
             rest.removeFirst()
         }
         let command = place.command
-        let option = command.options.first { $0.kind == .option && $0.name == rest.last }
-        let values = option.map { [$0.completion] } ?? command.operands.map(\.completion)
+        let (operands, option) = read(rest, of: command)
+        let operand =
+            command.operands.dropFirst(operands.count).first
+            ?? command.operands.last.flatMap { $0.presence.isRepeatable ? $0 : nil }
         var lines: [String] = []
         var asked: String?
-        for value in values {
-            switch value {
-            case .anything: break
-            case .words(let words): lines += words.map { "\($0)\t" }
-            case .file: lines.append(":file")
-            case .folder: lines.append(":folder")
-            case .asked(let kind): asked = kind
-            }
+        switch (option ?? operand)?.completion {
+        case .anything, nil: break
+        case .words(let words): lines += words.map { "\($0)\t" }
+        case .file: lines.append(":file")
+        case .folder: lines.append(":folder")
+        case .asked(let kind): asked = kind
         }
         if option == nil {
             lines += command.subcommands.map { "\($0.name)\t\($0.summary)" }
@@ -54,7 +56,29 @@ extension Program {
                 lines += ["--help\tShow this help.", "--version\tShow the version."]
             }
         }
-        return Completions(typed: typed, lines: lines, asked: asked)
+        return Completions(typed: typed, lines: lines, asked: asked, operands: operands)
+    }
+
+    /// Reads the words between a command and the one that is typed.
+    ///
+    /// - Returns: The operands, and the option whose value is typed; nil if it is no option's.
+    private func read(
+        _ words: ArraySlice<String>, of command: Command
+    ) -> (operands: [String], open: Parameter?) {
+        var operands: [String] = []
+        var open: Parameter?
+        for word in words {
+            if open != nil {
+                open = nil
+            } else if word.hasPrefix("-"), word != "-" {
+                open = command.options.first {
+                    $0.kind == .option && conventions.isOption($0, word)
+                }
+            } else {
+                operands.append(word)
+            }
+        }
+        return (operands, open)
     }
 
     /// The same line without the equals signs between options and their values. Bash makes a word of its own of each.
@@ -91,6 +115,8 @@ extension Program {
                             else
                                 COMPREPLY+=($(compgen -d -- "$current"))
                             fi ;;
+                        # JSON, which the shell would take apart.
+                        \\{*) COMPREPLY+=("'${line%%$'\\t'*}'") ;;
                         ?*) COMPREPLY+=("${line%%$'\\t'*}") ;;
                     esac
                 done < <(\(call) "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)

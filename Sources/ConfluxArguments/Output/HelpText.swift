@@ -9,9 +9,10 @@ extension Program {
             wrapped($0, columns: columns).joined(separator: "\n")
         }
         sections += [
-            table("Commands:", command.subcommands.map { ($0.name, $0.summary) }, columns),
-            table("Arguments:", command.operands.map { ($0.name, note($0)) }, columns),
+            table("Commands:", command.subcommands.map { .init($0.name, $0.summary) }, columns),
+            table("Arguments:", command.operands.map { .init($0.name, note($0)) }, columns),
             table("Options:", optionRows(at: place), columns),
+            place.path.count == 1 ? table("Exit codes:", conventions.exitCodes, columns) : nil,
             examples(command, columns: columns),
         ].compactMap(\.self)
         if !command.subcommands.isEmpty {
@@ -67,11 +68,13 @@ extension Program {
         }
     }
 
-    private func optionRows(at place: Place) -> [(String, String)] {
-        var rows = place.command.options.map { ($0.form, note($0)) }
-        rows.append(("-h, --help", "Show this help."))
-        rows.append(("--version", "Show the version."))
-        return rows
+    /// The options. Those without a letter are indented like those with one.
+    private func optionRows(at place: Place) -> [Conventions.Note] {
+        let rows = place.command.options.map { option in
+            let indent = conventions.letters[option.name] == nil ? "    " : ""
+            return Conventions.Note(indent + conventions.form(of: option), note(option))
+        }
+        return rows + Command.builtInNotes
     }
 
     /// A parameter's summary, followed in brackets by the other facts about it.
@@ -81,7 +84,7 @@ extension Program {
         if parameter.kind == .option, parameter.presence.isRepeatable {
             facts.append("repeatable")
         }
-        if let variable = parameter.variable(prefix: environmentPrefix) {
+        if let variable = conventions.variables[parameter.name] {
             facts.append("environment: \(variable)")
         }
         return facts.isEmpty
@@ -100,11 +103,11 @@ extension Program {
 
     /// Rows in two columns; nil when there are none.
     private func table(
-        _ title: String, _ rows: [(term: String, text: String)], _ columns: Int
+        _ title: String, _ rows: [Conventions.Note], _ columns: Int
     ) -> String? {
         guard !rows.isEmpty else { return nil }
         // A long term gets a line of its own, so that it does not push all texts to the right.
-        let termMax = 22
+        let termMax = 26
         let width = rows.map(\.term.count).filter { $0 <= termMax }.max() ?? 0
         let margin = String(repeating: " ", count: width + 4)
         var lines = [title]

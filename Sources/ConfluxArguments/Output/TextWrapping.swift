@@ -33,6 +33,13 @@ package func wrapped(pieces: [String], columns: Int, indent: Int) -> [String] {
     return lines
 }
 
+extension String {
+    /// The text, with spaces behind it up to a width.
+    func padded(to width: Int) -> String {
+        self + String(repeating: " ", count: max(0, width - count))
+    }
+}
+
 /// The paragraphs of a text, which empty lines separate.
 func paragraphs(_ text: String) -> [String] {
     text.split(separator: "\n", omittingEmptySubsequences: false)

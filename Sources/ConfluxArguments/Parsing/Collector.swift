@@ -2,13 +2,13 @@
 /// the variables.
 struct Collector {
     private let command: Command
-    private let environmentPrefix: String
+    private let conventions: Conventions
     private var texts: [String: [String]] = [:]
     private(set) var sources: [String: Invocation.Source] = [:]
 
-    init(command: Command, environmentPrefix: String) {
+    init(command: Command, conventions: Conventions) {
         self.command = command
-        self.environmentPrefix = environmentPrefix
+        self.conventions = conventions
     }
 
     /// Reads the words after the command's name.
@@ -26,46 +26,97 @@ struct Collector {
                 operands.append(word)
                 continue
             }
-            try readOption(word, &rest)
+            if second == "-" {
+                try readOption(word, &rest)
+            } else {
+                try readLetters(word, &rest)
+            }
         }
         try place(operands)
     }
 
+    /// Reads `--name VALUE`, `--name=VALUE` or `--name`.
     private mutating func readOption(
         _ word: String, _ rest: inout ArraySlice<String>
     ) throws(Mistake) {
         let cut = word.firstIndex(of: "=")
         let name = String(cut.map { word[..<$0] } ?? word[...])
-        let attached = cut.map { String(word[word.index(after: $0)...]) }
         guard let option = command.options.first(where: { $0.name == name }) else {
-            throw Mistake(
-                code: .unknownOption, message: "there is no option '\(name)'",
-                suggestion: nearest(to: name, in: command.options.map(\.name) + Command.builtIn))
+            throw unknown(name, meaning: name)
         }
-        let text: String
-        if let attached {
-            text = attached
-        } else if option.kind == .flag {
-            text = "true"
-        } else if let next = rest.first, !next.hasPrefix("--") {
-            text = next
-            rest.removeFirst()
+        let attached = cut.map { String(word[word.index(after: $0)...]) }
+        if let text = attached ?? (option.kind == .flag ? "true" : nil) {
+            try take(option, text)
         } else {
-            // A word that looks like an option is not taken as a value: usually the value was
-            // forgotten.
-            let hint = rest.first.map {
-                $0 == "--" ? "" : "; if '\($0)' is the value, write \(name)=\($0)"
+            try take(option, try value(of: option, name, &rest))
+        }
+    }
+
+    /// Reads `-n VALUE`, `-nVALUE`, or the letters of flags, such as `-fj`.
+    private mutating func readLetters(
+        _ word: String, _ rest: inout ArraySlice<String>
+    ) throws(Mistake) {
+        // Somebody who forgets a dash means no letters.
+        let long = "-" + word.prefix { $0 != "=" }
+        guard !command.options.contains(where: { $0.name == long }) else {
+            throw unknown(word, meaning: long)
+        }
+        var letters = word.dropFirst()
+        while let letter = letters.popFirst() {
+            guard
+                let option = command.options.first(where: {
+                    conventions.letters[$0.name] == letter
+                })
+            else { throw unknown(word, meaning: long) }
+            if option.kind == .flag {
+                try take(option, "true")
+            } else if letters.isEmpty {
+                return try take(option, try value(of: option, "-\(letter)", &rest))
+            } else {
+                if letters.first == "=" { letters.removeFirst() }
+                return try take(option, String(letters))
             }
-            throw Mistake(
-                code: .missingValue,
-                message: "'\(name)' needs a value: \(option.form)\(hint ?? "")")
         }
-        if sources[name] != nil, option.kind == .option, !option.presence.isRepeatable {
-            throw Mistake(
-                code: .repeatedOption, message: "'\(name)' is given twice; give it once")
+    }
+
+    /// The word behind an option.
+    private func value(
+        of option: Parameter, _ name: String, _ rest: inout ArraySlice<String>
+    ) throws(Mistake) -> String {
+        if let next = rest.first, !next.hasPrefix("--") {
+            rest.removeFirst()
+            return next
         }
-        texts[name, default: []].append(text)
-        sources[name] = .commandLine
+        // A word that looks like an option is not taken as a value: usually the value was
+        // forgotten.
+        let hint = rest.first.map {
+            $0 == "--" ? "" : "; if '\($0)' is the value, write \(option.name)=\($0)"
+        }
+        throw Mistake(
+            code: .missingValue, message: "'\(name)' needs a value: \(option.form)\(hint ?? "")")
+    }
+
+    private mutating func take(_ option: Parameter, _ text: String) throws(Mistake) {
+        if sources[option.name] != nil, option.kind == .option, !option.presence.isRepeatable {
+            throw Mistake(
+                code: .repeatedOption, message: "'\(option.name)' is given twice; give it once")
+        }
+        texts[option.name, default: []].append(text)
+        sources[option.name] = .commandLine
+    }
+
+    /// The mistake of an option that the command does not have.
+    private func unknown(_ word: String, meaning name: String) -> Mistake {
+        let names = command.options.map(\.name) + Command.builtIn
+        // Each letter is one edit away from every other, so only its case may be wrong.
+        let meant =
+            word.count == 2
+            ? conventions.letters.first { letter in
+                names.contains(letter.key) && "-\(letter.value)".lowercased() == word.lowercased()
+            }.map { "-\($0.value)" }
+            : nearest(to: name, in: names)
+        return Mistake(
+            code: .unknownOption, message: "there is no option '\(word)'", suggestion: meant)
     }
 
     private mutating func place(_ words: [String]) throws(Mistake) {
@@ -87,41 +138,40 @@ struct Collector {
     }
 
     /// Takes from the environment what the command line did not give.
-    mutating func addVariables(_ environment: [String: String]) throws(Mistake) {
-        let given = Set(sources.keys)
-        let silenced = command.groups.filter { $0.members.contains { isGiven($0) } }
-            .flatMap { $0.members.map(\.name) }
-        for option in command.options where !given.contains(option.name) {
-            guard let variable = option.variable(prefix: environmentPrefix),
-                let text = environment[variable], !text.isEmpty, !silenced.contains(option.name)
+    mutating func addVariables(_ environment: [String: String]) {
+        for option in command.options where sources[option.name] == nil {
+            guard let variable = conventions.variables[option.name],
+                let text = environment[variable], !text.isEmpty
             else { continue }
-            // If a variable says false, the flag was not given.
-            if option.kind == .flag, Flag.truth(of: text) == false { continue }
-            let values = option.presence.isRepeatable ? listed(text) : [text]
-            guard !values.isEmpty else { continue }
-            texts[option.name] = values
+            texts[option.name] = [text]
             sources[option.name] = .environment
         }
     }
 
     /// Checks that no exclusive parameters were given together, and that nothing required is
     /// missing.
-    func checkGroups() throws(Mistake) {
+    func check() throws(Mistake) {
         for group in command.groups {
-            let given = group.members.filter { isGiven($0) }
+            let given = group.members.filter { isChosen($0) }
             if given.count > 1 {
-                let names = "'\(origin(of: given[0]))' and '\(origin(of: given[1]))'"
                 throw Mistake(
-                    code: .conflict, message: "\(names) can't be used together; give one of them")
+                    code: .conflict,
+                    message: """
+                        '\(given[0].name)' and '\(given[1].name)' can't be used together; give one of \
+                        them
+                        """)
             }
             if given.isEmpty, group.isRequired {
-                let forms = group.members.map(\.form).joined(separator: " or ")
-                throw Mistake(code: .missingParameter, message: "\(forms) is missing")
+                let forms = group.members.map(\.form)
+                let last = forms[forms.count - 1]
+                throw Mistake(
+                    code: .missingParameter,
+                    message: "\(forms.dropLast().joined(separator: ", ")) or \(last) is missing")
             }
         }
         for parameter in command.parameters
         where parameter.presence.isRequired && sources[parameter.name] == nil {
-            let variable = parameter.variable(prefix: environmentPrefix)
+            let variable = conventions.variables[parameter.name]
             let hint = variable.map { "; give it, or set \($0)" } ?? ""
             throw Mistake(
                 code: .missingParameter, message: "\(parameter.form) is missing\(hint)")
@@ -135,33 +185,21 @@ struct Collector {
             do {
                 values[parameter.name] = try parameter.resolve(texts[parameter.name] ?? [])
             } catch {
+                let isVariable = sources[parameter.name] == .environment
+                let name = isVariable ? conventions.variables[parameter.name] : nil
                 throw Mistake(
-                    code: .invalidValue, message: "\(origin(of: parameter)): \(error.reason)",
+                    code: .invalidValue, message: "\(name ?? parameter.name): \(error.reason)",
                     suggestion: error.suggestion)
             }
         }
         return values
     }
 
-    /// Whether a parameter counts in its group: `--memory=false` does not choose memory.
-    private func isGiven(_ parameter: Parameter) -> Bool {
-        guard sources[parameter.name] != nil else { return false }
-        return parameter.kind != .flag
-            || texts[parameter.name]?.last.flatMap(Flag.truth(of:)) != false
-    }
-
-    /// How the user gave the parameter: its name, or the name of its variable.
-    private func origin(of parameter: Parameter) -> String {
-        guard sources[parameter.name] == .environment else { return parameter.name }
-        return parameter.variable(prefix: environmentPrefix) ?? parameter.name
-    }
-}
-
-/// The values of a list separated by commas. Spaces around a value don't belong to it.
-private func listed(_ text: String) -> [String] {
-    text.split(separator: ",").compactMap { value in
-        let start = value.drop { $0 == " " }
-        guard let last = start.lastIndex(where: { $0 != " " }) else { return nil }
-        return String(start[...last])
+    /// Whether a parameter of a group was chosen: `--memory=false` does not choose memory, and a variable, which is for
+    /// every command, chooses nothing.
+    private func isChosen(_ parameter: Parameter) -> Bool {
+        sources[parameter.name] == .commandLine
+            && (parameter.kind != .flag
+                || texts[parameter.name]?.last.flatMap(Flag.truth(of:)) != false)
     }
 }

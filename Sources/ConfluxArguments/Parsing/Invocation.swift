@@ -42,9 +42,17 @@ public struct Invocation: Sendable {
         values[key.parameter.name] != nil
     }
 
+    /// Whether the command has an option of this name.
+    public func describes(option name: String) -> Bool { values[name] != nil }
+
     /// Where the value of a parameter came from.
     public func source(of key: some ParameterKey) -> Source {
         sources[key.parameter.name] ?? .absent
+    }
+
+    /// The name of the first of some parameters that the command line gives; nil if it gives none.
+    public func firstGiven(of keys: [any ParameterKey]) -> String? {
+        keys.map(\.parameter.name).first { sources[$0] == .commandLine }
     }
 
     /// Makes the error for a mistake that only the command itself can judge.

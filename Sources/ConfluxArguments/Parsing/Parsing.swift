@@ -1,7 +1,7 @@
 extension Program {
     /// Reads a command line.
     ///
-    /// Before `--`, first `--help` (or `-h`) and then `--version` take precedence over every
+    /// Before `--`, first `--help` (or `-h`) and then `--version` (or `-V`) take precedence over every
     /// mistake after the command's name, so that both work whatever else is wrong. The command line
     /// takes precedence over the environment. A variable that is set but empty counts as not set.
     ///
@@ -37,23 +37,26 @@ extension Program {
         if options.contains("--help") || options.contains("-h") {
             return .show(help(at: place, columns: columns))
         }
-        if options.contains("--version") {
+        if options.contains("--version") || options.contains("-V") {
             return .show("\(root.name) \(version)")
         }
-        guard place.command.runsAlone else { throw place.needsCommand(before: rest.first) }
+        guard place.command.runsAlone else { throw place.needsCommand(before: rest) }
 
-        var collector = Collector(command: place.command, environmentPrefix: environmentPrefix)
+        var collector = Collector(command: place.command, conventions: conventions)
         try collector.read(rest)
-        try collector.addVariables(environment)
-        try collector.checkGroups()
+        collector.addVariables(environment)
+        try collector.check()
         let invocation = Invocation(
             path: place.path, values: try collector.values(), sources: collector.sources)
 
         guard place.path.count == 2, !root.subcommands.isEmpty else { return .run(invocation) }
         switch place.command.name {
         case Command.help.name:
-            if invocation[Command.manual] { return .show(manualPage()) }
-            return .show(try help(on: invocation[Command.helpPath], columns: columns))
+            let words = invocation[Command.helpPath]
+            guard invocation[Command.manual] else {
+                return .show(try help(on: words, columns: columns))
+            }
+            return .show(manualPage(of: try self.place(of: words)))
         case Command.completionsName:
             return .show(completionScript(for: invocation[Command.shell]))
         default:
@@ -62,11 +65,16 @@ extension Program {
     }
 
     private func help(on words: [String], columns: Int) throws(Mistake) -> String {
+        help(at: try place(of: words), columns: columns)
+    }
+
+    /// The command that these words name.
+    private func place(of words: [String]) throws(Mistake) -> Place {
         var place = Place(root)
         var rest = words[...]
         try place.descend(&rest)
         if let word = rest.first { throw place.unknownCommand(word) }
-        return help(at: place, columns: columns)
+        return place
     }
 }
 
@@ -112,11 +120,12 @@ struct Place {
     }
 
     /// The mistake of a line that ends, or continues with an option, where a command must stand.
-    func needsCommand(before word: String?) -> Mistake {
-        if let word, word.hasPrefix("-"), word != "--" {
+    func needsCommand(before rest: ArraySlice<String>) -> Mistake {
+        if let word = rest.first, word.hasPrefix("-"), word != "--" {
             let name = String(word.prefix { $0 != "=" })
             let takers = command.subcommands.filter { $0.options.contains { $0.name == name } }
-            guard let taker = takers.first else {
+            // The command that was typed behind the option, or else any that takes it.
+            guard let taker = takers.first(where: { rest.contains($0.name) }) ?? takers.first else {
                 return Mistake(
                     code: .unknownOption, message: "there is no option '\(name)'",
                     suggestion: nearest(to: name, in: Command.builtIn))
@@ -125,7 +134,16 @@ struct Place {
                 code: .unknownOption,
                 message: "'\(name)' belongs after the command: \(words) \(taker.name) \(name)")
         }
-        let names = command.subcommands.map(\.name).joined(separator: ", ")
-        return Mistake(code: .missingCommand, message: "a command is missing: one of \(names)")
+        let width = command.examples.map(\.line.count).max() ?? 0
+        let examples = command.examples.map { example in
+            "\n  " + example.line.padded(to: width) + "  " + example.purpose
+        }
+        return Mistake(
+            code: .missingCommand,
+            message: examples.isEmpty
+                ? "a command is missing: \(command.subcommands.map(\.name).joined(separator: ", "))"
+                : "a command is missing. To begin with:\(examples.joined())\n"
+                    + "'\(words) help' lists all commands, and '\(words) COMMAND --help' describes one"
+        )
     }
 }

@@ -33,8 +33,10 @@ public struct UsageError: Error, Equatable, Sendable, CustomStringConvertible {
     /// The command that was being read: `conflux sequencer`.
     public let command: String
 
-    /// The message, the suggestion, and where to read more; one or two lines.
+    /// The message, the suggestion, and where to read more.
     public var description: String {
+        // It says itself where to read more.
+        guard code != .missingCommand else { return "\(command): \(message)." }
         let meant = suggestion.map { ". Did you mean '\($0)'?" } ?? ""
         return "\(command): \(message)\(meant)\nSee '\(command) --help'."
     }

@@ -52,6 +52,23 @@ enum BenchCommand {
                 "conflux bench --connect tcp://10.0.0.5:7400 --stream 10000"),
         ])
 
+    /// Checks that the options are about one sequencer. A variable or a context may still name another one.
+    static func validate(_ arguments: Invocation) throws(UsageError) {
+        let own = arguments[memory] ? "--memory" : arguments[data].map { _ in "--data" }
+        guard let own else { return }
+        let others: [any ParameterKey] = [
+            WorkerOptions.connect, WorkerOptions.secret, WorkerOptions.serverKey,
+            ContextCommand.option,
+        ]
+        if let other = arguments.firstGiven(of: others) {
+            throw arguments.usageError(
+                """
+                \(own) measures a sequencer of the command's own, and \(other) is about another one: leave out one \
+                of them
+                """)
+        }
+    }
+
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let folder = environment.arguments[data].map {
             "\($0)/conflux-bench-\(UUID().uuidString)"

@@ -29,8 +29,8 @@ enum ContextCommand {
     static let description = Command(
         "context", summary: "Name sequencers, and choose which one commands use.",
         discussion: """
-            A context has the address and the keys of a sequencer. Without a subcommand, the names \
-            are shown, with a star at the one in use. An option of a command wins over its variable, \
+            A context has the address and the keys of a sequencer. Without a subcommand, the command \
+            lists them. An option of a command wins over its variable, \
             the variable over the context, and the context over the default. --context or \
             CONFLUX_CONTEXT selects a context other than the one in use. Contexts are kept in \
             $XDG_CONFIG_HOME/conflux/contexts.json, or in ~/.config. A sequencer and workers do not \
@@ -46,6 +46,9 @@ enum ContextCommand {
             .init("Ask another one once", "conflux status --context staging"),
         ],
         subcommands: [
+            Command(
+                "list", summary: "List the contexts, with a star at the one in use.",
+                parameters: [WorkerOptions.json]),
             Command(
                 "set", summary: "Create or change a context.",
                 discussion:
@@ -73,11 +76,7 @@ enum ContextCommand {
         let arguments = environment.arguments
         var contexts = try file.read()
         guard arguments.describes(Self.name) else {
-            for name in contexts.names {
-                let star = contexts.current == name ? "*" : " "
-                let address = contexts.named[name]?["connect"] ?? ""
-                show(environment, contexts, name, "\(star) \(name)  \(address)")
-            }
+            list(contexts, environment)
             if contexts.names.isEmpty {
                 environment.diagnostics.note(
                     "there is no context yet; make one with `conflux context set NAME --connect ADDRESS`"
@@ -121,6 +120,22 @@ enum ContextCommand {
         try file.write(contexts)
         show(environment, contexts, name, text)
         return .success
+    }
+
+    private static func list(_ contexts: Contexts, _ environment: CommandEnvironment) {
+        guard !environment.isJSON else {
+            for name in contexts.names { show(environment, contexts, name, "") }
+            return
+        }
+        let rows = contexts.names.map { name in
+            let address = contexts.named[name]?["connect"] ?? ""
+            return TextTable.Row(
+                cells: [contexts.current == name ? "*" : "", name], list: [address])
+        }
+        let table = TextTable(["IN USE", "CONTEXT", "ADDRESS"], rows)
+        for line in table.lines(columns: 80, environment.output.appearance).dropFirst() {
+            environment.output.add(line)
+        }
     }
 
     private static func set(

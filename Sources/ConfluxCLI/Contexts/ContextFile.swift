@@ -137,11 +137,14 @@ extension Contexts {
     /// - Throws: ``CommandFailure`` if there is no context of this name.
     func fields(of name: String) throws(CommandFailure) -> [String: String] {
         guard let fields = named[name] else {
-            let known = names.isEmpty ? "none yet" : names.joined(separator: ", ")
+            let known =
+                names.isEmpty
+                ? ", and no other yet" : "; there are: \(names.joined(separator: ", "))"
             throw CommandFailure(
                 .usage, code: "unknownContext",
-                "There is no context '\(name)'; there are: \(known). `conflux context set \(name)` makes it."
-            )
+                """
+                There is no context '\(name)'\(known). `conflux context set \(name) --connect ADDRESS` makes it.
+                """)
         }
         return fields
     }

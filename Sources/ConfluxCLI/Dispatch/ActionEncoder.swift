@@ -10,7 +10,8 @@ struct ActionEncoder: Sendable {
     private(set) var target: BatchTarget
     private let payloadBytesMax: Int
     private let builtin: BuiltinStates.Codec?
-    /// The shapes of another state's actions, once ``prepare(schemaVersion:isChecking:status:)`` has found them.
+    /// The shapes of the state's actions: those of another state once ``prepare(schemaVersion:isChecking:status:)`` has
+    /// found them.
     private var catalog: ActionCatalog?
 
     /// The most bytes of a line. Blanks and escapes may make it longer than its payload.
@@ -23,6 +24,7 @@ struct ActionEncoder: Sendable {
         builtin = target.state.flatMap {
             BuiltinStates.actions(of: $0, sizeBytesMax: payloadBytesMax)
         }
+        catalog = builtin?.catalog
     }
 
     /// Finds out the schema version of the actions, and their shapes.
@@ -87,16 +89,34 @@ struct ActionEncoder: Sendable {
         }
     }
 
+    private func check(_ json: [UInt8]) throws(CodingFailure) {
+        let value = try JSONValue(json: json, sizeBytesMax: lineBytesMax)
+        try catalog?.check(value, nearest: nearest(to:in:))
+    }
+
     private func encoded(_ text: [UInt8]) throws(CommandFailure) -> [UInt8] {
         do throws(CodingFailure) {
             let words = try Self.words(text)
-            if let builtin { return try builtin.payload(words) }
-            let json = ActionText.json(commandLine: words)
-            let value = try JSONValue(json: json, sizeBytesMax: lineBytesMax)
-            try catalog?.check(value, nearest: nearest(to:in:))
-            return json
+            guard let builtin else {
+                let json = ActionText.json(commandLine: words)
+                try check(json)
+                return json
+            }
+            do throws(CodingFailure) {
+                return try builtin.payload(words)
+            } catch {
+                // The shapes know which word was meant.
+                if [.unknownAction, .unknownField, .missingField].contains(error.code) {
+                    try check(ActionText.json(commandLine: words))
+                }
+                throw error
+            }
         } catch {
             var message = "The action is not valid: \(error)"
+            if text.first == UInt8(ascii: "{"), text.count > 2, !text.contains(UInt8(ascii: "\"")) {
+                message +=
+                    ". A shell takes quotation marks away: put the action into single quotes."
+            }
             if let catalog {
                 message += "\nThe actions are:\n  " + catalog.lines.joined(separator: "\n  ")
             }

@@ -19,7 +19,7 @@ enum DispatchCommand {
             store of the state.
             """)
     private static let action = Operand<String?>(
-        optional: "ACTION", parse: .text,
+        optional: "ACTION", parse: ValueParser.text.completing(.asked("actions")),
         summary: """
             The action as JSON, or the bare name of an action without fields; - for standard \
             input, one action on each line.

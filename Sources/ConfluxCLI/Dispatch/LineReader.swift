@@ -67,7 +67,7 @@ final class LineReader: Sendable {
                 let reason = failure.reason(advice: "Give the command an input.")
                 throw CommandFailure(.noInput, "Standard input can't be read: \(reason)")
             }
-            let reason = failure.reason(advice: "Give a file that there is.")
+            let reason = failure.reason(advice: "Name a file that exists.")
             throw CommandFailure(.noInput, "\(path) can't be read: \(reason)")
         }
         guard status.st_mode & S_IFMT != S_IFDIR else {

@@ -35,7 +35,7 @@ enum LeasesCommand {
             return .success
         }
         let table = TextTable(
-            ["LEASE", "TOKEN", "IS", "SESSION", "NODE"], claims.map(\.row))
+            ["LEASE", "TOKEN", "STATUS", "SESSION", "NODE"], claims.map(\.row))
         let lines = table.lines(columns: columns, environment.output.appearance)
         for line in lines.isEmpty ? ["nobody has a lease or waits for one"] : lines.dropFirst() {
             environment.output.add(line)

@@ -178,7 +178,13 @@ enum LogCommand {
             environment.diagnostics.note("there is no \(target) now; waiting for its entries")
         }
         let last = isFollowing ? nil : min(arguments[to] ?? status.last, status.last)
-        if let last, first > last { return .success }
+        if let last, first > last {
+            if arguments[from] != nil, first > status.last {
+                environment.diagnostics.note(
+                    "the log ends at entry \(status.last): there is no entry \(first) yet")
+            }
+            return .success
+        }
 
         // Three things end the printing: the last entry, an interruption, and the end of the node.
         environment.interruption.whenFired { printer.reading.end() }

@@ -99,7 +99,8 @@ extension ValueParser where Value == JSONPointer {
             do throws(CodingFailure) {
                 return try JSONPointer(text)
             } catch {
-                throw InvalidValue("'\(text)' is not a JSON pointer: \(error.message)")
+                throw InvalidValue(
+                    "'\(text)' is not a JSON pointer: \(error.message), such as /theme/name")
             }
         }
     }

@@ -69,6 +69,9 @@ struct SequencerFamilies {
                 "conflux_sequencer_log_free_bytes",
                 "Free space of the file system of the log's folder.",
                 folder.flatMap { ProcessFigures.freeBytes(ofFolder: $0) }.map { Double($0) }),
+            .gauge(
+                "conflux_sequencer_last_backup_time_seconds",
+                "When a backup of the log was last made.", folder.flatMap(BackupMark.seconds)),
         ]
     }
 

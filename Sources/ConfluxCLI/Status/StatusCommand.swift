@@ -35,11 +35,10 @@ enum StatusCommand {
     static func run(_ environment: CommandEnvironment) async throws(CommandFailure) -> ExitCode {
         let isWatching = environment.arguments[watch]
         try await Connection.use(environment) { connection async throws(CommandFailure) in
+            var place = isWatching ? Redrawing(environment.output) : nil
             while true {
                 let status = try await connection.status()
-                show(
-                    status, of: try await connection.sequencers(), environment,
-                    replacing: isWatching)
+                show(status, of: try await connection.sequencers(), environment, &place)
                 guard isWatching, !Task.isCancelled else { return }
                 await Pause.wait(for: watchInterval)
             }
@@ -47,10 +46,10 @@ enum StatusCommand {
         return .success
     }
 
-    /// Prints a status. With `replacing`, a terminal shows it in place of the previous one.
+    /// Prints a status, in the place of the former one if there is one.
     private static func show(
         _ status: SequencerStatus, of sequencers: [SequencerPlace],
-        _ environment: CommandEnvironment, replacing: Bool
+        _ environment: CommandEnvironment, _ place: inout Redrawing?
     ) {
         let address = environment.arguments[WorkerOptions.connect]
         guard !environment.isJSON else {
@@ -58,11 +57,10 @@ enum StatusCommand {
             return
         }
         let look = environment.output.appearance
-        var lines = StatusText.lines(status, of: sequencers, at: address, look)
-        if replacing, look.canRedraw {
-            // Goes to the top, and clears the rest of each line and everything below.
-            lines = lines.enumerated().map { ($0 == 0 ? "\u{1B}[H" : "") + "\($1)\u{1B}[K" }
-            lines[lines.count - 1] += "\u{1B}[J"
+        let lines = StatusText.lines(status, of: sequencers, at: address, look)
+        guard place == nil else {
+            place?.show(lines)
+            return
         }
         for line in lines { environment.output.add(line) }
         environment.output.flush()

@@ -5,8 +5,8 @@ import ConfluxWorker
 
 /// The text of `conflux status` for people, in 80 columns unless names are too long for that.
 enum StatusText {
-    private static let columns = 80
-    static let storeTitles = ["STORE", "SINCE", "HOSTS", "VERSION", "SNAPSHOT", "IS"]
+    static let columns = 80
+    static let storeTitles = ["STORE", "CREATED", "HOSTS", "SCHEMA", "SNAPSHOT", "STATUS"]
 
     static func lines(
         _ status: SequencerStatus, of sequencers: [SequencerPlace] = [], at address: String,
@@ -20,16 +20,13 @@ enum StatusText {
             "entries from \(status.floor) to \(status.last), \(checkpoint)",
         ]
         if !sequencers.isEmpty {
-            lines += TextTable(["SEQUENCER", "IS", "LAST"], sequencers.map(row)).lines(
+            lines += TextTable(["SEQUENCER", "STATUS", "LAST ENTRY"], sequencers.map(row)).lines(
                 columns: columns, look)
         }
         let gone = status.sessions.count { isForgettable($0) }
-        lines += TextTable(
-            ["NODE", "NUMBER", "IS", "LAG", "DISPATCHED", "HOSTS"],
-            status.sessions.filter { !isForgettable($0) }.map { row($0, last: status.last) }
-        ).lines(columns: columns, look)
+        lines += nodes(status).lines(columns: columns, look)
         if gone > 0 { lines += ["", "left, without a name: \(gone)"] }
-        lines += TextTable(storeTitles, status.stores.map(row)).lines(columns: columns, look)
+        lines += stores(status).lines(columns: columns, look)
         let findings = findings(status)
         if !findings.isEmpty {
             lines +=
@@ -41,6 +38,16 @@ enum StatusText {
                 }.map { look.paint($0, .yellow) }
         }
         return lines
+    }
+
+    static func nodes(_ status: SequencerStatus) -> TextTable {
+        TextTable(
+            ["NODE", "SESSION", "STATUS", "LAG", "DISPATCHED", "STORES"],
+            status.sessions.filter { !isForgettable($0) }.map { row($0, last: status.last) })
+    }
+
+    static func stores(_ status: SequencerStatus) -> TextTable {
+        TextTable(storeTitles, status.stores.map(row))
     }
 
     /// Whether to leave a session out: a node without a name that has left, such as that of `conflux dispatch`.
@@ -76,10 +83,11 @@ enum StatusText {
     }
 
     private static func condition(of store: StoreStatus) -> [String] {
-        [
+        let trouble = [
             store.isFrozen ? "frozen" : nil, store.divergence != nil ? "diverged" : nil,
             store.stopped.isEmpty ? nil : "stopped",
         ].compactMap(\.self)
+        return trouble.isEmpty ? ["ok"] : trouble
     }
 
     /// Sentences about replicas that differ or have stopped.

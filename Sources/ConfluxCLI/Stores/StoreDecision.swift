@@ -1,3 +1,4 @@
+import ConfluxArguments
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
@@ -34,10 +35,12 @@ struct StoreDecision: Sendable {
     ) async throws(CommandFailure) -> (life: SequenceNumber, sequence: SequenceNumber) {
         let stores = try await connection.status().stores
         guard let life = stores.first(where: { $0.store == store })?.life else {
-            let known = stores.prefix(20).map(\.store.description).joined(separator: ", ")
+            let names = stores.map(\.store.description)
+            let known = names.isEmpty ? "none yet" : names.prefix(20).joined(separator: ", ")
+            let meant = nearest(to: "\(store)", in: names).map { " Did you mean '\($0)'?" } ?? ""
             throw CommandFailure(
                 .notFound, code: "\(RejectionCode.unknownTarget)",
-                "There is no store \(store); there are: \(stores.isEmpty ? "none yet" : known)")
+                "There is no store \(store); there are: \(known).\(meant)")
         }
         do throws(NodeError) {
             let patience = connection.timeout

@@ -4,7 +4,8 @@ import Foundation
 /// thousands of times a second.
 ///
 /// `Codable` alone is enough for every action, and the JSON coding always uses it. This protocol produces the
-/// same bytes in a tenth of the time. `Codable` encodes an enum case as an object with one member: its key is
+/// same bytes in a tenth of the time. The macro ``CompactAction()`` writes it for you; write it by hand for a type that
+/// the macro refuses. `Codable` encodes an enum case as an object with one member: its key is
 /// the case's name, and its value is an object of the fields.
 ///
 /// ```swift

@@ -4,6 +4,8 @@ public struct CompactInput: ~Copyable {
     @usableFromInline let bytes: UnsafeBufferPointer<UInt8>
     @usableFromInline var position = 1
     @usableFromInline var keys = CompactKeys()
+    /// How many values contain the next one.
+    @usableFromInline var depth = 0
 
     /// Begins after the format byte; nil if the format is another one.
     init?(_ bytes: UnsafeBufferPointer<UInt8>) {
@@ -59,6 +61,14 @@ public struct CompactInput: ~Copyable {
         _ type: Number.Type = Number.self, forKey key: StaticString
     ) throws(CompactMismatch) -> Number {
         try readKey(key)
+        return try integer(type)
+    }
+
+    /// Reads an integer that is the whole value.
+    @inlinable @inline(__always)
+    mutating func integer<Number: FixedWidthInteger>(
+        _ type: Number.Type
+    ) throws(CompactMismatch) -> Number {
         let number: Number?
         if let natural = head(0x10) {
             number = Number(exactly: natural)
@@ -78,6 +88,11 @@ public struct CompactInput: ~Copyable {
     @inlinable
     public mutating func bool(forKey key: StaticString) throws(CompactMismatch) -> Bool {
         try readKey(key)
+        return try bool()
+    }
+
+    @inlinable @inline(__always)
+    mutating func bool() throws(CompactMismatch) -> Bool {
         guard let value = head(0), value == 1 || value == 2 else { throw CompactMismatch() }
         return value == 2
     }
@@ -89,12 +104,28 @@ public struct CompactInput: ~Copyable {
     @inlinable
     public mutating func double(forKey key: StaticString) throws(CompactMismatch) -> Double {
         try readKey(key)
+        return try double()
+    }
+
+    @inlinable @inline(__always)
+    mutating func double() throws(CompactMismatch) -> Double {
         guard bytes.count - position >= 9, bytes[position] == 0x30 else { throw CompactMismatch() }
         let bits = UnsafeRawBufferPointer(bytes).loadUnaligned(
             fromByteOffset: position + 1, as: UInt64.self)
         let value = Double(bitPattern: UInt64(littleEndian: bits))
         guard value.isFinite else { throw CompactMismatch() }
         position += 9
+        return value
+    }
+
+    @inlinable @inline(__always)
+    mutating func float() throws(CompactMismatch) -> Float {
+        guard bytes.count - position >= 5, bytes[position] == 0x40 else { throw CompactMismatch() }
+        let bits = UnsafeRawBufferPointer(bytes).loadUnaligned(
+            fromByteOffset: position + 1, as: UInt32.self)
+        let value = Float(bitPattern: UInt32(littleEndian: bits))
+        guard value.isFinite else { throw CompactMismatch() }
+        position += 5
         return value
     }
 
@@ -105,6 +136,11 @@ public struct CompactInput: ~Copyable {
     @inlinable
     public mutating func string(forKey key: StaticString) throws(CompactMismatch) -> String {
         try readKey(key)
+        return try string()
+    }
+
+    @inlinable @inline(__always)
+    mutating func string() throws(CompactMismatch) -> String {
         guard let length = head(0x50), length <= UInt64(bytes.count - position),
             let text = String(
                 validating: bytes[position..<position + Int(length)], as: UTF8.self)

@@ -54,7 +54,12 @@ public struct CompactOutput: ~Copyable {
         _ value: Number, forKey key: StaticString
     ) {
         writeKey(key)
-        if Number.bitWidth > 64 {
+        write(integer: value)
+    }
+
+    @inlinable @inline(__always)
+    mutating func write(integer value: some FixedWidthInteger) {
+        if type(of: value).bitWidth > 64 {
             // `Codable` can't encode it either.
             isWhole = false
         } else if let natural = UInt64(exactly: value) {
@@ -70,13 +75,21 @@ public struct CompactOutput: ~Copyable {
     @inlinable
     public mutating func write(_ value: Bool, forKey key: StaticString) {
         writeKey(key)
-        head(0, value ? 2 : 1)
+        write(bool: value)
     }
+
+    @inlinable @inline(__always)
+    mutating func write(bool value: Bool) { head(0, value ? 2 : 1) }
 
     /// Writes a floating-point number. One that is not finite is left to `Codable`, which refuses it.
     @inlinable
     public mutating func write(_ value: Double, forKey key: StaticString) {
         writeKey(key)
+        write(double: value)
+    }
+
+    @inlinable @inline(__always)
+    mutating func write(double value: Double) {
         guard value.isFinite, hasRoom(9) else { return isWhole = false }
         buffer[count] = 0x30
         buffer.storeBytes(
@@ -84,10 +97,24 @@ public struct CompactOutput: ~Copyable {
         count += 9
     }
 
+    @inlinable @inline(__always)
+    mutating func write(float value: Float) {
+        guard value.isFinite, hasRoom(5) else { return isWhole = false }
+        buffer[count] = 0x40
+        buffer.storeBytes(
+            of: value.bitPattern.littleEndian, toByteOffset: count + 1, as: UInt32.self)
+        count += 5
+    }
+
     /// Writes a text.
     @inlinable
     public mutating func write(_ value: String, forKey key: StaticString) {
         writeKey(key)
+        write(string: value)
+    }
+
+    @inlinable @inline(__always)
+    mutating func write(string value: String) {
         var value = value
         value.withUTF8 { text in
             head(0x50, UInt64(text.count))

@@ -11,6 +11,18 @@ package struct ActionCatalog: Hashable, Sendable {
         case any, boolean, integer, number, string, list, object
         /// A string that is a JSON pointer.
         case pointer
+
+        /// A value of this kind.
+        var example: JSONValue {
+            switch self {
+            case .any, .string: "text"
+            case .boolean: true
+            case .integer, .number: .integer(JSONInteger(1))
+            case .list: []
+            case .object: [:]
+            case .pointer: "/a"
+            }
+        }
     }
 
     /// A field of an action.
@@ -93,6 +105,18 @@ package struct ActionCatalog: Hashable, Sendable {
         }
     }
 
+    /// An action of each name with made-up values, in the order of ``lines``: JSON, or the bare name of an action
+    /// without fields. It has no optional fields.
+    package var examples: [String] {
+        actions.sorted { $0.key < $1.key }.map { name, fields in
+            guard case .known(let fields) = fields else { return "{\"\(name)\":{}}" }
+            guard !fields.isEmpty else { return name }
+            var members = JSONObject()
+            for (key, field) in fields where !field.isOptional { members[key] = field.kind.example }
+            return JSONValue.object([name: .object(members)]).description
+        }
+    }
+
     /// The JSON Schema of the actions: what it accepts may still be refused by the type's own decoding, if that
     /// demands more than kinds of values.
     package var schema: JSONValue {
@@ -155,7 +179,7 @@ package struct ActionCatalog: Hashable, Sendable {
             guard let field = fields[member.key] else {
                 throw CodingFailure(
                     .unknownField,
-                    "at /\(name): nothing has a field \"\(member.key.prefix(40))\""
+                    "at /\(name): there is no field \"\(member.key.prefix(40))\""
                         + hint(member.key, fields.keys))
             }
             guard field.takes(member.value) else {
@@ -167,7 +191,7 @@ package struct ActionCatalog: Hashable, Sendable {
         }
         for (key, field) in fields.sorted(by: { $0.key < $1.key })
         where !field.isOptional && content[key] == nil {
-            throw CodingFailure(.missingField, "at /\(name): expected \"\(key)\"")
+            throw CodingFailure(.missingField, "at /\(name): the field \"\(key)\" is missing")
         }
     }
 }

@@ -95,7 +95,8 @@ final class LibrarySocket {
     }
 
     /// - Returns: The address, with the port that the system chose if it was 0.
-    func bind(_ address: String) throws(LibraryFailure) -> String {
+    func bind(_ text: String) throws(LibraryFailure) -> String {
+        let address = Endpoint.whole(text)
         try allowIPv6(if: address)
         let isFree = address.hasPrefix("tcp://") && address.hasSuffix(":0")
         guard zmq_bind(pointer, isFree ? "\(address.dropLast())*" : address) == 0 else {

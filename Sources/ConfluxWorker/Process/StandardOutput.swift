@@ -225,6 +225,18 @@ package struct Diagnostics: Sendable {
         write(["error": CommandFailure(.usage, code: "usage", error.description)])
     }
 
+    /// Notes the variables that look as if they gave an option, and have no effect.
+    ///
+    /// - Parameters:
+    ///   - variables: The environment.
+    ///   - invocation: The command.
+    package static func noteUnread(_ variables: [String: String], by invocation: Invocation) {
+        let diagnostics = Diagnostics(
+            program: invocation.path[0], isJSON: false,
+            isService: invocation.describes(EventLevel.option))
+        for text in invocation.unreadVariables(variables) { diagnostics.note(text) }
+    }
+
     /// Writes a value: on one line, or laid out for people on a terminal.
     private static func write(_ fields: JSONFields) {
         let text = JSONObject(fields).json.description

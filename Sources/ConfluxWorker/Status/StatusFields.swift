@@ -14,7 +14,6 @@ package enum StatusFields {
     package static func json(
         _ status: SequencerStatus, of sequencers: [SequencerPlace] = [], at address: String
     ) -> JSONValue {
-        let names = status.names
         let places = sequencers.map { place in
             JSONObject(["address": place.address, "last": place.last, "serving": place.isServing])
         }
@@ -22,10 +21,20 @@ package enum StatusFields {
             "address": address, "checkpoint": status.checkpoint, "epoch": status.epoch,
             "floor": status.floor, "last": status.last, "log": status.log,
             "sequencers": places.isEmpty ? nil : places,
-            "sessions": status.sessions.map { json($0, last: status.last) },
-            "stores": status.stores.map { json($0, names: names) },
+            "sessions": sessions(status), "stores": stores(status),
         ]
         return JSONObject(fields).json
+    }
+
+    /// The sessions of a status, an object each.
+    package static func sessions(_ status: SequencerStatus) -> [JSONObject] {
+        status.sessions.map { json($0, last: status.last) }
+    }
+
+    /// The stores of a status, an object each.
+    package static func stores(_ status: SequencerStatus) -> [JSONObject] {
+        let names = status.names
+        return status.stores.map { json($0, names: names) }
     }
 
     private static func json(_ session: SessionStatus, last: SequenceNumber) -> JSONObject {

@@ -48,11 +48,17 @@ package struct Appearance: Sendable {
     }
 
     /// How many characters a line has; 80 if the terminal does not say.
-    package var columns: Int {
+    package var columns: Int { size.map { Int($0.ws_col) } ?? 80 }
+
+    /// How many lines there are; 24 if the terminal does not say.
+    package var rows: Int { size.map { Int($0.ws_row) } ?? 24 }
+
+    private var size: winsize? {
         var size = winsize()
-        guard let descriptor, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0
-        else { return 80 }
-        return Int(size.ws_col)
+        guard let descriptor, ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0,
+            size.ws_row > 0
+        else { return nil }
+        return size
     }
 
     /// A text in a style, if there are colours; otherwise the text as it is.

@@ -24,11 +24,11 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
 
     /// Parses an endpoint.
     ///
-    /// - Parameter text: `tcp://host:port`, where the port is 0–65535 or `*` (which is 0); or
+    /// - Parameter text: `tcp://host:port`, or only `host:port`, where the port is 0–65535 or `*` (which is 0); or
     ///   `ipc://` and an absolute path. Write an IPv6 address in brackets.
     /// - Throws: `invalidEndpoint`, saying what is wrong with it.
     public init(_ text: String) throws(ZeroMQError) {
-        if let rest = Self.rest(of: text, after: "tcp://") {
+        if let rest = Self.rest(of: Self.whole(text), after: "tcp://") {
             transport = try Self.parseTCP(rest, of: text)
         } else if let path = Self.rest(of: text, after: "ipc://") {
             guard !path.isEmpty, path.utf8.count <= Self.ipcPathBytesMax, !path.utf8.contains(0)
@@ -48,8 +48,13 @@ public struct Endpoint: Hashable, Sendable, CustomStringConvertible {
             }
             transport = .ipc(path: path)
         } else {
-            throw Self.invalid(text, "write tcp://host:port or ipc:///path")
+            throw Self.invalid(text, "write host:port, tcp://host:port or ipc:///path")
         }
+    }
+
+    /// The address with its transport: `host:port` is short for `tcp://host:port`.
+    package static func whole(_ text: String) -> String {
+        text.contains("://") || !text.contains(":") ? text : "tcp://\(text)"
     }
 
     /// Makes a TCP endpoint.

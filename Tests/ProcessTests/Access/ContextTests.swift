@@ -64,7 +64,7 @@ extension ProcessTests {
                 let set = ["context", "set", "here", "--connect", "nonsense"]
                 let outcome = try await run(site, set)
                 #expect(outcome.end == .exited(64))
-                #expect(outcome.message.contains("tcp://host:port"), "\(outcome.message)")
+                #expect(outcome.message.contains("write host:port"), "\(outcome.message)")
                 #expect(!FileManager.default.fileExists(atPath: file(site)))
             }
         }
@@ -75,8 +75,14 @@ extension ProcessTests {
                 _ = try await run(site, set + ["tcp://127.0.0.1:1"])
                 _ = try await run(site, set + ["tcp://127.0.0.1:2"])
                 _ = try await run(site, ["context", "use", "a"])
-                let list = try await run(site, ["context"])
-                #expect(list.output == ["* a  tcp://127.0.0.1:2"])
+                _ = try await run(site, ["context", "set", "longer", "-c", "localhost:3"])
+                let table = [
+                    "IN USE  CONTEXT  ADDRESS", "*       a        tcp://127.0.0.1:2",
+                    "        longer   localhost:3",
+                ]
+                #expect(try await run(site, ["context", "list"]).output == table)
+                #expect(try await run(site, ["context"]).output == table)
+                _ = try await run(site, ["context", "remove", "longer"])
                 let shown = try await run(site, ["context", "show", "--json"])
                 #expect(
                     shown.output

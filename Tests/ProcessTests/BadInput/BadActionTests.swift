@@ -71,7 +71,7 @@ struct BadActionTests {
                 for (action, expected) in [
                     ("ad", #"Did you mean "add"?"#),
                     (#"{"add":{"wrod":"a","padding":""}}"#, #"Did you mean "word"?"#),
-                    (#"{"add":{"word":"a"}}"#, #"expected "padding""#),
+                    (#"{"add":{"word":"a"}}"#, #"the field "padding" is missing"#),
                     (#"{"add":{"word":5,"padding":""}}"#, "at /add/word: expected string"),
                 ] {
                     let child = try site.start(["dispatch", "wordlist/shared", action] + options)

@@ -7,6 +7,8 @@ struct AlertTests {
     private static let board = "deploy/monitoring/board.json"
     private static let metrics = "docs/monitoring.md"
     private static let runbook = "docs/operating.md"
+    /// Where the package has the documents.
+    private static let installed = "file:///usr/share/doc/conflux"
 
     @Test(
         .enabled(
@@ -24,7 +26,7 @@ struct AlertTests {
         for alert in alerts {
             let name = alert.prefix { !$0.isNewline }
             #expect(alert.contains("summary: \""), "\(name)")
-            #expect(alert.contains("runbook_url: \(Self.runbook)#"), "\(name)")
+            #expect(alert.contains("runbook_url: \(Self.installed)/\(Self.runbook)#"), "\(name)")
             #expect(alert.contains(/severity: (critical|warning|info)}/), "\(name)")
         }
     }

@@ -11,21 +11,32 @@
             Deployment.has("kubectl", "openssl", "python3", "ip") && EtcdCluster.isInstalled
             && Deployment.isFile("/usr/lib/python3/dist-packages/yaml/__init__.py")
 
-        /// The environment variables of a StatefulSet's container.
-        private func variables(of name: String) async throws -> [String: String] {
+        /// The container of a StatefulSet or a CronJob.
+        private func container(of kind: String, named name: String) async throws -> JSONValue {
             let script = """
                 import json, sys, yaml
                 for item in yaml.safe_load_all(sys.stdin):
-                    if item["kind"] == "StatefulSet" and item["metadata"]["name"] == sys.argv[1]:
-                        container = item["spec"]["template"]["spec"]["containers"][0]
-                        pairs = {each["name"]: each.get("value", "") for each in container["env"]}
-                        print(json.dumps(pairs))
+                    if item["kind"] == sys.argv[1] and item["metadata"]["name"] == sys.argv[2]:
+                        spec = item["spec"].get("jobTemplate", item)["spec"]
+                        print(json.dumps(spec["template"]["spec"]["containers"][0]))
                 """
             let outcome = try await Deployment.run(
-                "sh", "-c", "kubectl kustomize \"$1\" | python3 -c \"$2\" \"$3\"", "sh",
-                Deployment.path(Self.folder), script, name)
-            let pairs = try object(try #require(outcome.output.first, "\(outcome.message)")).object
-            return try #require(pairs).reduce(into: [:]) { $0[$1.key] = $1.value.string }
+                "sh", "-c", "kubectl kustomize \"$1\" | python3 -c \"$2\" \"$3\" \"$4\"", "sh",
+                Deployment.path(Self.folder), script, kind, name)
+            return try object(try #require(outcome.output.first, "\(outcome.message)"))
+        }
+
+        /// The environment variables of a StatefulSet's container, and its arguments of the form `--name=value`.
+        private func variables(of name: String) async throws -> [String: String] {
+            let container = try await container(of: "StatefulSet", named: name)
+            var values = try #require(container[key: "env"]?.array).reduce(into: [:]) {
+                $0[$1[key: "name"]?.string ?? ""] = $1[key: "value"]?.string ?? ""
+            }
+            for word in container[key: "args"]?.array ?? [] {
+                let parts = (word.string ?? "").split(separator: "=", maxSplits: 1)
+                if parts.count == 2 { values[String(parts[0])] = String(parts[1]) }
+            }
+            return values
         }
 
         /// Runs the commands in the kustomization's first comment, up to the first of kubectl.
@@ -58,6 +69,36 @@
             try await network.remove()
         }
 
+        /// Runs the commands of the job that makes backups, beside older backups.
+        private func backUp(_ pod: [String], _ site: Site) async throws {
+            let older = (1...14).map { "202501\($0 + 10)T030000Z.db" }
+            try FileManager.default.createDirectory(
+                atPath: site.path("backup/etcd"), withIntermediateDirectories: true)
+            for name in older { _ = try site.write("", to: "backup/etcd/\(name)") }
+            let job = try await container(of: "CronJob", named: "conflux-backup")
+            let script = try #require(job[key: "command"]?.array?.last?.string)
+                .replacing("/backup/", with: site.path("backup/"))
+            var variables: [String: String] = [:]
+            for pair in try #require(job[key: "env"]?.array) {
+                variables[try #require(pair[key: "name"]?.string)] =
+                    pair[key: "value"]?.string?
+                    .replacing("/etc/conflux/etcd/", with: "\(site.folder)/")
+            }
+            let child = try site.start(
+                [], behind: pod.dropLast() + [pod[pod.count - 1] + " '\(script)'"],
+                variables: variables)
+            let outcome = try await Tool.outcome(of: child)
+            #expect(outcome.end == .exited(0), "\(outcome.message)")
+            let names = try FileManager.default
+                .contentsOfDirectory(atPath: site.path("backup/etcd")).sorted()
+            #expect(names.count == 14 && Array(names.prefix(13)) == Array(older.dropFirst()))
+            let newest = try #require(names.last)
+            let size =
+                try FileManager.default.attributesOfItem(
+                    atPath: site.path("backup/etcd/\(newest)"))[.size] as? Int
+            #expect(newest > "2026" && (size ?? 0) > 4_096)
+        }
+
         private func serve(on network: Network, _ hosts: [String], _ site: Site) async throws {
             try await makeCertificates(in: site.folder)
             let names = hosts.indices.map { "conflux-etcd-\($0)" }
@@ -84,24 +125,25 @@
             }
 
             let sequencer = try await variables(of: "conflux-sequencer")
-            let log = try #require(sequencer["CONFLUX_LOG"])
+            let log = try #require(sequencer["--log"])
             #expect(names.allSatisfy { log.contains("\($0).conflux-etcd:2379") }, "\(log)")
-            #expect(sequencer["CONFLUX_LOG_LIMIT"] == "2GiB")
-            let own = sequencer.filter { $0.key.hasPrefix("CONFLUX_LOG") }.mapValues {
-                $0.replacing("/etc/conflux/etcd/", with: "\(site.folder)/")
+            #expect(sequencer["--log-limit"] == "2GiB")
+            let own = sequencer.filter { $0.key.hasPrefix("--log") }.map {
+                "\($0)=\($1.replacing("/etc/conflux/etcd/", with: "\(site.folder)/"))"
             }
+            let words = ["sequencer", "--json", "--bind", "tcp://127.0.0.1:0"]
             let serving = try site.start(
-                ["sequencer", "--json", "--bind", "tcp://127.0.0.1:0"],
-                behind: try pod(hosts[0], "\"$0\" \"$@\""), variables: own)
+                words + own, behind: try pod(hosts[0], "\"$0\" \"$@\""))
             _ = try await serving.output.first { try object($0)[key: "event"] == "ready" }
 
+            try await backUp(pod(hosts[0], "sh -euc"), site)
+
             // A client without a certificate is refused.
+            let anonymous = own.filter {
+                !$0.hasPrefix("--log-cert=") && !$0.hasPrefix("--log-key=")
+            }
             let denied = try site.start(
-                ["sequencer", "--json", "--bind", "tcp://127.0.0.1:0"],
-                behind: try pod(hosts[1], "\"$0\" \"$@\""),
-                variables: own.filter {
-                    $0.key != "CONFLUX_LOG_CERT" && $0.key != "CONFLUX_LOG_KEY"
-                })
+                words + anonymous, behind: try pod(hosts[1], "\"$0\" \"$@\""))
             let outcome = try await Tool.outcome(of: denied)
             #expect(outcome.message.contains("Check that the certificates"), "\(outcome)")
         }

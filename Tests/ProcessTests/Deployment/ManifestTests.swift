@@ -22,22 +22,23 @@ struct ManifestTests {
 
     @Test(
         .enabled(if: Deployment.has("kubectl"), "kubectl is not installed"),
-        arguments: [("deploy/kubernetes", 2), ("deploy/kubernetes-etcd", 3)])
+        arguments: [("deploy/kubernetes", 3, 3), ("deploy/kubernetes-etcd", 4, 2)])
     func `the manifests of Kubernetes can be built, with the image of this version`(
-        folder: String, imageCount: Int
+        folder: String, imageCount: Int, ownCount: Int
     ) async throws {
         let outcome = try await Deployment.run("kubectl", "kustomize", Deployment.path(folder))
         #expect(outcome.end == .exited(0), "\(outcome.message)")
         let kinds = outcome.output.filter { $0.hasPrefix("kind: ") }
         #expect(
             Set(kinds) == [
-                "kind: Deployment", "kind: PodDisruptionBudget", "kind: Service",
+                "kind: CronJob", "kind: Deployment", "kind: NetworkPolicy",
+                "kind: PersistentVolumeClaim", "kind: PodDisruptionBudget", "kind: Service",
                 "kind: StatefulSet",
             ])
         let images = outcome.output.filter { $0.contains(" image: ") }
         let version = try Deployment.version()
         #expect(images.count == imageCount)
-        #expect(images.filter { $0.hasSuffix("image: conflux:\(version)") }.count == 2)
+        #expect(images.filter { $0.hasSuffix("image: conflux:\(version)") }.count == ownCount)
     }
 
     /// Answers 200 to `/readyz` and 503 to anything else. Answers 401 if there is a token and the client lacks it.

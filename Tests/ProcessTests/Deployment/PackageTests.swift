@@ -29,7 +29,9 @@ struct PackageTests {
     /// Adds the files that systemd expects beside the units.
     private func addSystem(to root: String) throws {
         let folder = "usr/lib/systemd/system"
-        for target in ["basic", "multi-user", "network", "network-online", "shutdown", "sysinit"] {
+        for target in [
+            "basic", "multi-user", "network", "network-online", "shutdown", "sysinit", "timers",
+        ] {
             try FileManager.default.copyItem(
                 atPath: "/\(folder)/\(target).target", toPath: "\(root)/\(folder)/\(target).target")
         }
@@ -53,6 +55,7 @@ struct PackageTests {
                 #expect(depends.output.joined().contains(library), "\(depends.output)")
             }
 
+            try await lint(package)
             let root = try makeRoot(site)
             try await dpkg(root, "--install", package)
             let program = "\(root)/usr/bin/conflux"
@@ -65,12 +68,47 @@ struct PackageTests {
             let page = try await Deployment.run(
                 "gzip", "-dc", "\(root)/usr/share/man/man1/conflux.1.gz")
             #expect(page.output.first?.hasPrefix(".TH \"CONFLUX\" 1") == true)
+            for name in ["conflux-dispatch", "conflux-log-skip"] {
+                #expect(Deployment.isFile("\(root)/usr/share/man/man1/\(name).1.gz"), "\(name)")
+            }
             #expect(Deployment.isFile("\(root)/etc/conflux/sequencer.env"))
+            for file in ["alerts.yaml", "board.json"] {
+                #expect(Deployment.isFile("\(root)/usr/share/conflux/\(file)"), "\(file)")
+            }
+            try checkLinks(root)
             try await verifyUnits(root)
 
             // No file of the package is left.
             try await dpkg(root, "--purge", "conflux")
             #expect(!Deployment.isFile(program) && !Deployment.isFile("\(root)/etc/conflux"))
+        }
+    }
+
+    /// Runs lintian. A debug build finds Swift's libraries by a path in it, which a release does not have.
+    private func lint(_ package: String) async throws {
+        guard Deployment.has("lintian") else { return }
+        let outcome = try await Deployment.run(
+            "lintian", "--allow-root", "--fail-on", "error,warning",
+            "--suppress-tags", "custom-library-search-path", package)
+        #expect(outcome.end == .exited(0), "\(outcome.output.joined(separator: "\n"))")
+    }
+
+    /// Every link in a document, every runbook of an alert, and every document of a unit leads to a file of the package.
+    private func checkLinks(_ root: String) throws {
+        let documents = "\(root)/usr/share/doc/conflux"
+        let links = try InstalledLinks(in: documents)
+        #expect(links.count > 200, "\(links.count)")
+        #expect(links.broken.isEmpty, "\(links.broken)")
+        let files =
+            ["usr/share/conflux/alerts.yaml"]
+            + ["sequencer.service", "worker@.service", "backup.service", "backup.timer"].map {
+                "usr/lib/systemd/system/conflux-\($0)"
+            }
+        for file in files {
+            let text = try String(contentsOfFile: "\(root)/\(file)", encoding: .utf8)
+            let found = text.matches(of: /(?:runbook_url: |Documentation=)file:\/\/(\/[^#\s]+)/)
+            #expect(!found.isEmpty, "\(file)")
+            for match in found { #expect(Deployment.isFile(root + match.1), "\(file): \(match.1)") }
         }
     }
 
@@ -86,7 +124,8 @@ struct PackageTests {
         }
         let verified = try await Deployment.run(
             "systemd-analyze", "verify", "--root=\(root)", "--recursive-errors=no",
-            "conflux-sequencer.service", "conflux-worker@alpha.service")
+            "conflux-sequencer.service", "conflux-worker@alpha.service", "conflux-backup.service",
+            "conflux-backup.timer")
         #expect(verified.end == .exited(0) && verified.errors.isEmpty, "\(verified.message)")
     }
 }

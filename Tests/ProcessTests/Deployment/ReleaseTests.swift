@@ -1,3 +1,4 @@
+import Conflux
 import Foundation
 import Testing
 
@@ -80,10 +81,37 @@ struct ReleaseTests {
                 let text = try String(contentsOfFile: "\(share)/\(file)", encoding: .utf8)
                 #expect(text.contains("conflux"), "\(file)")
             }
+            let links = try InstalledLinks(in: site.path(String(name)))
+            #expect(links.count > 200 && links.broken.isEmpty, "\(links.broken)")
             for file in ["conflux", "README.md", "docs/README.md", "deploy/debian/build-deb"] {
                 #expect(Deployment.isFile(site.path("\(name)/\(file)")), "\(file)")
             }
         }
+    }
+
+    @Test(.enabled(if: Deployment.has("dpkg-query", "readelf", "python3"), "a tool is missing"))
+    func `the bill of materials names the libraries, with the packages that they are from`()
+        async throws
+    {
+        let made = try await Deployment.run(Deployment.path("deploy/bill-of-materials"), Tool.path)
+        #expect(made.end == .exited(0), "\(made.message)")
+        let bill = try object(made.output.joined())
+        #expect(bill[key: "bomFormat"] == "CycloneDX" && bill[key: "specVersion"] == "1.5")
+        let program = bill[key: "metadata"]?[key: "component"]
+        #expect(program?[key: "version"]?.string == (try Deployment.version()))
+        let parts = try #require(bill[key: "components"]?.array)
+        let names = parts.compactMap { $0[key: "name"]?.string }
+        #expect(names.contains("swift"), "\(names)")
+        for library in ["libsodium23", "libsqlite3-0", "libzmq5", "libcurl4"] {
+            let part = parts.first { $0[key: "name"]?.string == library }
+            let address = part?[key: "purl"]?.string ?? ""
+            #expect(address.hasPrefix("pkg:deb/") && address.contains("/\(library)@"), "\(names)")
+        }
+        // Nothing is there twice, and nothing comes from a package of Swift.
+        #expect(Set(names).count == names.count)
+        #expect(parts.dropFirst().allSatisfy { $0[key: "purl"] != nil }, "\(names)")
+        let depended = bill[key: "dependencies"]?.array?.first?[key: "dependsOn"]?.array?.count
+        #expect(depended == parts.count)
     }
 
     @Test func `the changelog has a section for the version`() throws {

@@ -2,42 +2,8 @@ import Conflux
 import Foundation
 import Testing
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 /// The metrics and the health that the programs report.
 struct MonitoringTests {
-    /// Gets a path at an address.
-    private func get(
-        _ address: JSONValue?, _ path: String, token: String? = nil
-    ) async throws -> (status: Int, body: String) {
-        let place = try #require(address?.string)
-        var request = URLRequest(
-            url: try #require(URL(string: "http://\(place)\(path)")), timeoutInterval: 30)
-        if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
-        let (data, response) = try await URLSession.shared.data(for: request)
-        let status = try #require(response as? HTTPURLResponse).statusCode
-        return (status, String(decoding: data, as: UTF8.self))
-    }
-
-    /// Polls the metrics until they match, since nothing announces a change.
-    private func metrics(
-        of ready: JSONValue, until isWanted: (String) -> Bool
-    ) async throws -> String {
-        let deadline = ContinuousClock.now + .seconds(60)
-        while true {
-            let text = try await get(ready[key: "http"], "/metrics").body
-            if isWanted(text) { return text }
-            try #require(ContinuousClock.now < deadline, "not so in time:\n\(text)")
-        }
-    }
-
-    private func value(_ name: String, in text: String) -> Double? {
-        text.split(separator: "\n").first { $0.hasPrefix("\(name) ") }
-            .flatMap { Double($0.dropFirst(name.count + 1)) }
-    }
-
     @Test func `metrics show what a sequencer and a worker do`() async throws {
         try await withSite { site in
             let sequencer = try await site.sequencer(data: "log", "--http", "127.0.0.1:0")
@@ -45,11 +11,11 @@ struct MonitoringTests {
                 "alpha", of: sequencer, options: ["--http", "127.0.0.1:0"])
             for path in ["/livez", "/readyz"] {
                 for ready in [sequencer.ready, worker.ready] {
-                    let answer = try await get(ready[key: "http"], path)
+                    let answer = try await Scrape.get(ready[key: "http"], path)
                     #expect(answer == (200, "ok\n"), "\(path)")
                 }
             }
-            #expect(try await get(sequencer.ready[key: "http"], "/nothing").status == 404)
+            #expect(try await Scrape.get(sequencer.ready[key: "http"], "/nothing").status == 404)
             for _ in 0..<3 {
                 let outcome = try await site.run(
                     "dispatch", "--connect", sequencer.address, "counter/*", "increment")
@@ -60,18 +26,20 @@ struct MonitoringTests {
             #expect(rejected.end == .exited(80))
             // The programs publish their numbers one after the other. In the end they agree.
             var (text, ofWorker) = ("", "")
-            func number(_ name: String) -> Double? { value("conflux_sequencer_\(name)", in: text) }
+            func number(_ name: String) -> Double? {
+                Scrape.value("conflux_sequencer_\(name)", in: text)
+            }
             let deadline = ContinuousClock.now + .seconds(60)
             while true {
-                text = try await metrics(of: sequencer.ready) {
+                text = try await Scrape.metrics(of: sequencer.ready) {
                     $0.contains("rejections_total{reason=\"unknownTarget\"} 1\n")
                         && $0.contains("node_lag_entries{node=\"alpha\"} 0\n")
                 }
-                ofWorker = try await get(worker.ready[key: "http"], "/metrics").body
+                ofWorker = try await Scrape.get(worker.ready[key: "http"], "/metrics").body
                 let last = try #require(number("last_entry"))
                 let commits = try #require(number("commits_total"))
                 let appends = try #require(number("log_append_duration_seconds_count"))
-                let applied = value("conflux_node_applied_entry", in: ofWorker)
+                let applied = Scrape.value("conflux_node_applied_entry", in: ofWorker)
                 if applied == last, number("entries_total") == last, commits >= 4, commits <= last,
                     appends > 0, appends <= commits
                 {
@@ -89,13 +57,13 @@ struct MonitoringTests {
                 ("conflux_bound_limit{bound=\"sessionsMax\"}", 10_000),
                 ("conflux_bound_level{bound=\"sessionsMax\"}", 1),
             ] as [(String, Double)] {
-                #expect(value(name, in: text).map { $0 >= least } == true, "\(name)")
+                #expect(Scrape.value(name, in: text).map { $0 >= least } == true, "\(name)")
             }
             for (name, expected) in [
                 ("conflux_ready", 1), ("conflux_node_connected", 1), ("conflux_node_stores", 2),
                 ("conflux_node_catching_up_stores", 0), ("conflux_node_lag_entries", 0),
             ] as [(String, Double)] {
-                #expect(value(name, in: ofWorker) == expected, "\(name)")
+                #expect(Scrape.value(name, in: ofWorker) == expected, "\(name)")
             }
         }
     }
@@ -104,25 +72,25 @@ struct MonitoringTests {
         try await withSite { site in
             let sequencer = try await site.sequencer("--http", "127.0.0.1:0")
             let worker = try await site.worker("alpha", of: sequencer)
-            _ = try await metrics(of: sequencer.ready) {
-                value("conflux_sequencer_node_lag_entries{node=\"alpha\"}", in: $0) == 0
+            _ = try await Scrape.metrics(of: sequencer.ready) {
+                Scrape.value("conflux_sequencer_node_lag_entries{node=\"alpha\"}", in: $0) == 0
             }
             worker.child.signal(SIGSTOP)
             let outcome = try await site.run(
                 "dispatch", "--connect", sequencer.address, "counter/*", "increment", "--wait",
                 "committed")
             #expect(outcome.end == .exited(0))
-            let text = try await metrics(of: sequencer.ready) {
-                let age = value("conflux_sequencer_node_lag_seconds{node=\"alpha\"}", in: $0)
+            let text = try await Scrape.metrics(of: sequencer.ready) {
+                let age = Scrape.value("conflux_sequencer_node_lag_seconds{node=\"alpha\"}", in: $0)
                 return age.map { $0 > 1 } == true
             }
             let lag = try #require(
-                value("conflux_sequencer_node_lag_entries{node=\"alpha\"}", in: text))
+                Scrape.value("conflux_sequencer_node_lag_entries{node=\"alpha\"}", in: text))
             #expect(lag >= 1)
-            #expect(value("conflux_sequencer_lag_max_entries", in: text) == lag)
+            #expect(Scrape.value("conflux_sequencer_lag_max_entries", in: text) == lag)
             worker.child.signal(SIGCONT)
-            _ = try await metrics(of: sequencer.ready) {
-                value("conflux_sequencer_node_lag_entries{node=\"alpha\"}", in: $0) == 0
+            _ = try await Scrape.metrics(of: sequencer.ready) {
+                Scrape.value("conflux_sequencer_node_lag_entries{node=\"alpha\"}", in: $0) == 0
             }
         }
     }
@@ -141,10 +109,10 @@ struct MonitoringTests {
             let sequencer = try await site.sequencer(data: "log", "--http", "127.0.0.1:0")
             let worker = try await site.worker(
                 "alpha", of: sequencer, options: ["--http", "127.0.0.1:0"])
-            _ = try await metrics(of: sequencer.ready) { $0.contains("{node=\"alpha\"}") }
+            _ = try await Scrape.metrics(of: sequencer.ready) { $0.contains("{node=\"alpha\"}") }
             for ready in [sequencer.ready, worker.ready] {
                 let path = try site.write(
-                    try await get(ready[key: "http"], "/metrics").body, to: "metrics")
+                    try await Scrape.get(ready[key: "http"], "/metrics").body, to: "metrics")
                 let child = try Child(
                     try #require(Self.promtool), ["check", "metrics"], input: .file(path))
                 let end = try await child.end()
@@ -161,16 +129,16 @@ struct MonitoringTests {
                 "alpha", of: sequencer, options: ["--http", "127.0.0.1:0"])
             try await sequencer.child.destroy()
             _ = try await worker.child.output.first { $0.contains("\"disconnected\"") }
-            let answer = try await get(worker.ready[key: "http"], "/readyz")
+            let answer = try await Scrape.get(worker.ready[key: "http"], "/readyz")
             #expect(answer == (503, "not connected to the sequencer\n"))
-            #expect(try await get(worker.ready[key: "http"], "/livez").status == 200)
-            let text = try await get(worker.ready[key: "http"], "/metrics").body
-            #expect(value("conflux_ready", in: text) == 0)
-            #expect(value("conflux_node_connected", in: text) == 0)
-            #expect(value("conflux_node_disconnections_total", in: text) == 1)
+            #expect(try await Scrape.get(worker.ready[key: "http"], "/livez").status == 200)
+            let text = try await Scrape.get(worker.ready[key: "http"], "/metrics").body
+            #expect(Scrape.value("conflux_ready", in: text) == 0)
+            #expect(Scrape.value("conflux_node_connected", in: text) == 0)
+            #expect(Scrape.value("conflux_node_disconnections_total", in: text) == 1)
             _ = try await site.sequencer(data: "log", at: sequencer)
-            _ = try await metrics(of: worker.ready) {
-                value("conflux_ready", in: $0) == 1
+            _ = try await Scrape.metrics(of: worker.ready) {
+                Scrape.value("conflux_ready", in: $0) == 1
                     && $0.contains("resyncs_total{reason=\"reconnected\"} 1\n")
             }
         }
@@ -184,9 +152,11 @@ struct MonitoringTests {
             let place = try #require(sequencer.ready[key: "http"]?.string)
             let local = JSONValue.string(
                 place.replacingOccurrences(of: "0.0.0.0", with: "127.0.0.1"))
-            #expect(try await get(local, "/metrics").status == 401)
-            #expect(try await get(local, "/metrics", token: "0123456789abcdeX").status == 401)
-            #expect(try await get(local, "/metrics", token: "0123456789abcdef").status == 200)
+            #expect(try await Scrape.get(local, "/metrics").status == 401)
+            #expect(
+                try await Scrape.get(local, "/metrics", token: "0123456789abcdeX").status == 401)
+            #expect(
+                try await Scrape.get(local, "/metrics", token: "0123456789abcdef").status == 200)
         }
     }
 

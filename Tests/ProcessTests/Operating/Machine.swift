@@ -23,6 +23,9 @@ struct Machine: Sendable {
         }
         try files.createSymbolicLink(
             atPath: path("/bin/conflux"), withDestinationPath: Tool.path)
+        try files.createSymbolicLink(
+            atPath: path("/bin/conflux-backup"),
+            withDestinationPath: Deployment.path("deploy/backup/conflux-backup"))
         // Everything belongs to the user who runs the test, so `sudo` does nothing.
         try Data("#!/bin/sh\nexec \"$@\"\n".utf8).write(to: URL(filePath: path("/bin/sudo")))
         try files.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path("/bin/sudo"))
@@ -75,16 +78,31 @@ struct Machine: Sendable {
             guard let match = setting.wholeMatch(of: /ExecStart=\/usr\/bin\/conflux (.+)/) else {
                 continue
             }
-            arguments = match.1.split(separator: " ").map { word in
+            let options = (variables["OPTIONS"] ?? "").split(separator: " ").map(String.init)
+            arguments = match.1.split(separator: " ").flatMap { word in
                 let word = String(word)
-                if let file = credentials[word] { return file }
-                return local(word.replacing("%S", with: "/var/lib"))
+                if word == "$OPTIONS" { return options }
+                if let file = credentials[word] { return [file] }
+                return [local(word.replacing("%S", with: "/var/lib"))]
             }
         }
         try #require(!arguments.isEmpty, "\(unit) starts nothing")
         try FileManager.default.createDirectory(
             atPath: path("/var/lib/conflux-worker/\(instance)"), withIntermediateDirectories: true)
         return (arguments, variables)
+    }
+
+    /// What the unit of a backup would run.
+    func backup() throws -> String {
+        let unit = try Deployment.text("deploy/systemd/conflux-backup.service")
+        var variables = try assignments(in: path("/etc/conflux/backup.env"))
+        for match in unit.matches(of: /([A-Z_]+)=(\S+)/) where variables[String(match.1)] == nil {
+            variables[String(match.1)] = String(match.2)
+        }
+        var command = String(try #require(unit.firstMatch(of: /ExecStart=(.+)/)).1)
+            .replacing("/usr/lib/conflux/", with: "").replacing("%S", with: "/var/lib")
+        for (name, value) in variables { command = command.replacing("${\(name)}", with: value) }
+        return command
     }
 
     /// The variables of a file. If one is set by several lines, the last line counts.

@@ -70,7 +70,11 @@ final class Operated {
         var line = command
         for (name, value) in values { line = line.replacing(name, with: value) }
         let outcome: Tool.Outcome
-        if let match = line.firstMatch(of: /systemctl (.+) conflux-(sequencer|worker@(.+))/) {
+        if line.hasSuffix("systemctl start conflux-backup") {
+            outcome = try await shell(try machine(host).backup(), on: host)
+        } else if let match = line.firstMatch(
+            of: /systemctl (.+) conflux-(sequencer|worker@(.+))/)
+        {
             outcome = try await control(
                 String(match.1), String(match.3 ?? ""), on: host, title: line)
         } else if line.hasPrefix("scp ") || line.hasPrefix("sudo scp ") {
@@ -156,6 +160,9 @@ final class Operated {
     private func startSequencer(on host: String) async throws {
         var (arguments, variables) = try machine(host).service("conflux-sequencer.service")
         if prefix == nil, let place = addresses[host] {
+            if let bind = arguments.firstIndex(of: "--bind") {
+                arguments.removeSubrange(bind...(bind + 1))
+            }
             arguments += ["--bind", place.address, "--feed", place.feed]
         }
         let child = try site.start(
@@ -218,7 +225,7 @@ extension Operated {
             "conflux keygen ~/ops | sed 's/^/ops /; s/$/ administer dispatch observe/' "
                 + "| sudo tee -a /etc/conflux/authorized")
         try await run(
-            "echo 'CONFLUX_BIND=tcp://*:7400' | sudo tee -a /etc/conflux/sequencer.env")
+            "echo 'OPTIONS=--bind tcp://*:7400' | sudo tee -a /etc/conflux/sequencer.env")
         try await run(
             "echo 'CONFLUX_HTTP=127.0.0.1:7480' | sudo tee -a /etc/conflux/sequencer.env")
         try await run("sudo systemctl enable --now conflux-sequencer")

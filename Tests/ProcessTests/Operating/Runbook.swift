@@ -36,6 +36,7 @@ enum Runbook {
     private static let exceptions = [
         ("sudo apt install ", "it needs root; PackageTests installs the package into a folder"),
         ("sudo systemctl daemon-reload", "it needs systemd"),
+        ("sudo systemctl enable --now conflux-backup.timer", "it needs systemd"),
         ("systemctl status ", "it needs systemd"),
         ("journalctl -u conflux-worker", "it needs systemd; JournalTests runs the sequencer's"),
         (

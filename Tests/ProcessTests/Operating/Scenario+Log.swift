@@ -12,7 +12,19 @@
             try cluster.begin(section)
         }
 
+        /// The timer's backup, and what an operator looks at after it.
+        private func runTimer(_ cluster: Operated) async throws {
+            try await cluster.run(
+                "echo 'BACKUP_FOLDER=/backup/conflux' | sudo tee -a /etc/conflux/backup.env")
+            try await cluster.run("sudo systemctl start conflux-backup")
+            let folder = try cluster.machine(Machine.sequencer).path("/backup/conflux")
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+            let made = names.filter { $0.wholeMatch(of: /\d{8}T\d{6}Z/) != nil }
+            #expect(made.count == 1, "\(names)")
+        }
+
         func backup(_ cluster: Operated) async throws {
+            try await runTimer(cluster)
             try await cluster.run("sudo conflux backup /backup/2026-05-01 --data /var/lib/conflux")
             try await cluster.run("sudo cp -a /etc/conflux /backup/etc-conflux")
             let whole = try await cluster.run("sudo conflux log --verify /backup/2026-05-01")
@@ -129,7 +141,7 @@
 
         func keepLess(_ cluster: Operated) async throws {
             try await cluster.run(
-                "echo 'CONFLUX_KEEP_BYTES=64MiB' | sudo tee -a /etc/conflux/sequencer.env")
+                "sudo sed -i 's/^OPTIONS=.*/& --keep-bytes 64MiB/' /etc/conflux/sequencer.env")
             try await cluster.run("sudo systemctl restart conflux-sequencer")
             let status = try await cluster.run(
                 "conflux status", until: areLive(["alpha", "beta"]))

@@ -34,6 +34,12 @@ extension ProcessTests {
                 #expect(stores.output == ["counter/shared"])
                 let targets = try await offered(site, address, "dispatch", "d")
                 #expect(targets.output == ["document/a"])
+                let states = try await offered(site, address, "actions", "d")
+                #expect(states.output == ["document"])
+                let actions = try await offered(site, address, "dispatch", "counter", "i")
+                #expect(actions.output == ["increment"])
+                let quoted = try await offered(site, address, "dispatch", "counter/shared", "")
+                #expect(quoted.output == [#"'{"add":{"amount":1}}'"#, "decrement", "increment"])
                 let nodes = try await offered(site, address, "observe", "counter", "--node", "")
                 #expect(nodes.output == ["alpha"])
                 let set = try await Tool.outcome(

@@ -7,12 +7,19 @@ final class Terminal {
     private let master: FileHandle
     private var seen = ""
 
-    init(_ arguments: [String], variables: [String: String] = [:]) throws {
+    /// Starts the tool on a terminal of this height; nil if the terminal does not say.
+    init(_ arguments: [String], rows: UInt16? = nil, variables: [String: String] = [:]) throws {
         let (descriptor, path) = try Self.open()
         master = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         let slave = Foundation.open(path, O_RDWR | O_NOCTTY)
         guard slave >= 0 else { throw Failure("\(path) can't be opened") }
         let terminal = FileHandle(fileDescriptor: slave, closeOnDealloc: true)
+        if let rows {
+            var size = winsize(ws_row: rows, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0)
+            guard ioctl(slave, UInt(TIOCSWINSZ), &size) == 0 else {
+                throw Failure("the terminal takes no size")
+            }
+        }
         process.executableURL = URL(fileURLWithPath: Tool.path)
         process.arguments = arguments
         process.environment = Tool.environment.merging(variables) { $1 }

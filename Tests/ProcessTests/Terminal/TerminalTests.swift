@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 extension ProcessTests {
@@ -74,9 +75,41 @@ extension ProcessTests {
             let sequencer = try await site.sequencer()
             let terminal = try Terminal(["status", "--watch", "--connect", sequencer.address])
             try terminal.wait(for: "sequencer at")
-            try terminal.wait(for: "\u{1B}[J")
+            // Three lines, and the second status goes to the first of them.
+            try terminal.wait(for: "\u{1B}[3Asequencer at")
             terminal.interrupt()
-            #expect(try terminal.end().code == 0)
+            let (code, shown) = try terminal.end()
+            #expect(code == 0)
+            #expect(!shown.contains("\u{1B}[H"), "the lines above would be overwritten")
+        }
+
+        @Test func `a watched status never scrolls, however low the terminal is`() async throws {
+            let site = try Site()
+            let sequencer = try await site.sequencer()
+            _ = try await site.worker("alpha", of: sequencer)
+            let terminal = try Terminal(
+                ["status", "--watch", "--connect", sequencer.address], rows: 6)
+            // The cursor stands on the sixth line.
+            try terminal.wait(for: "\u{1B}[5Asequencer at")
+            try terminal.wait(for: "more lines")
+            terminal.interrupt()
+            let (code, shown) = try terminal.end()
+            #expect(code == 0 && !shown.contains("STORE"), "\(shown)")
+        }
+
+        @Test func `a watched status in a pipe is plain lines`() async throws {
+            let site = try Site()
+            let sequencer = try await site.sequencer()
+            let child = try site.start(["status", "--watch", "--connect", sequencer.address])
+            var count = 0
+            _ = try await child.output.first { line in
+                if line.hasPrefix("sequencer at") { count += 1 }
+                return count == 2
+            }
+            child.signal(SIGINT)
+            let outcome = try await Tool.outcome(of: child)
+            #expect(outcome.end == .exited(0))
+            #expect(!outcome.output.contains { $0.contains("\u{1B}") })
         }
     }
 }

@@ -45,13 +45,17 @@ extension Rule {
         (document: "README.md", folder: "Tests/ReadmeTests/"),
         (document: "docs/changing-a-state.md", folder: "Tests/ReadmeTests/"),
         (document: "docs/coming-from.md", folder: "Tests/ComingFromTests/"),
+        (document: "docs/observing.md", folder: "Tests/ReadmeTests/"),
+        (document: "docs/service.md", folder: "Tests/Service/"),
         (document: "docs/testing.md", folder: "Tests/ReadmeTests/"),
         (document: "docs/tutorial.md", folder: "Tests/Tutorial/"),
     ]
 
-    /// The same for each product's article.
+    /// The same for each product's article, and for each page for users of another library.
     private static func articles(in tree: Tree) -> [(document: String, folder: String)] {
         tree.texts.keys.filter { $0.contains(".docc/") }.sorted().map { ($0, "Tests/ReadmeTests/") }
+            + tree.texts.keys.filter { $0.hasPrefix("docs/coming-from/") }.sorted()
+            .map { ($0, "Tests/ComingFromTests/") }
     }
 
     static let articlesOfProducts = Rule(name: "every product has an article with a sample") {

@@ -10,6 +10,7 @@ extension Rule {
         "ConfluxHashing": ["ConfluxVocabulary", "CSodium"],
         "ConfluxProtocol": ["ConfluxVocabulary", "ConfluxHashing"],
         "ConfluxArguments": [],
+        "ConfluxMacros": [],
         "ConfluxCoding": ["ConfluxVocabulary"],
         "Conflux": ["ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "ConfluxCoding"],
         "ConfluxZeroMQ": [

@@ -9,7 +9,7 @@ struct Rule: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { name }
 
-    static let all: [Rule] = imports + shapes + safety + prose + statements
+    static let all: [Rule] = imports + manifest + shapes + safety + prose + statements + readers
 }
 
 extension Tree {

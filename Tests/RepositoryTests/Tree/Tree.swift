@@ -15,7 +15,7 @@ struct Tree {
         sources = texts.filter { $0.key.hasSuffix(".swift") }.mapValues(SwiftSource.init)
     }
 
-    /// Reads the tree in a folder. Hidden files are left out, except for `.ci`.
+    /// Reads the tree in a folder. Hidden files are left out, except for `.ci` and `.spi.yml`.
     init(at top: URL) throws {
         var texts: [String: String] = [:]
         var others: Set<String> = []
@@ -23,7 +23,7 @@ struct Tree {
         while let folder = open.popLast() {
             let place = top.appending(path: folder)
             for name in try FileManager.default.contentsOfDirectory(atPath: place.path)
-            where !name.hasPrefix(".") || name == ".ci" {
+            where !name.hasPrefix(".") || [".ci", ".spi.yml"].contains(name) {
                 let path = folder.isEmpty ? name : "\(folder)/\(name)"
                 let file = place.appending(path: name)
                 if try file.resourceValues(forKeys: [.isDirectoryKey]).isDirectory == true {
@@ -55,7 +55,7 @@ struct Tree {
 
     private static func isRead(_ path: String) -> Bool {
         path.hasSuffix(".swift") || path.hasSuffix(".md") || path.hasPrefix("script/")
-            || path.hasPrefix(".ci/")
+            || path.hasPrefix(".ci/") || path == ".spi.yml"
     }
 
     /// The Swift files in one of the folders, in the order of their paths.

@@ -1,15 +1,10 @@
-/// How figures grow with one quantity: points for one or more rivals, in one picture.
+/// How figures grow with one quantity: points for one or more rivals. `script/figures/generate` finds them by the title.
 struct Curve {
     /// One line of the picture.
     struct Series {
         let name: String
         /// The measurements at each value of the quantity, one for each round.
         var points: [(x: Double, values: [Double])] = []
-
-        /// The median of each point.
-        var medians: [(x: Double, y: Double)] {
-            points.map { (x: $0.x, y: Spread($0.values).median) }
-        }
 
         mutating func add(_ value: Double, at x: Double) {
             if let place = points.firstIndex(where: { $0.x == x }) {
@@ -20,8 +15,6 @@ struct Curve {
         }
     }
 
-    /// The name of the picture's file.
-    let name: String
     let title: String
     /// The quantity that grows, and its unit.
     let quantity: String
@@ -29,8 +22,7 @@ struct Curve {
     let figure: String
     private(set) var series: [Series] = []
 
-    init(_ name: String, _ title: String, over quantity: String, _ figure: String) {
-        self.name = name
+    init(_ title: String, over quantity: String, _ figure: String) {
         self.title = title
         self.quantity = quantity
         self.figure = figure

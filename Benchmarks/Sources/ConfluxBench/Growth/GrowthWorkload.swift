@@ -1,21 +1,15 @@
 import Foundation
 
-/// How throughput and latency grow with the size of a system. Each curve becomes a picture.
+/// How throughput and latency grow with the size of a system. If they are recorded, `script/figures/generate` draws each
+/// curve as a picture.
 struct GrowthWorkload {
     let isFull: Bool
-    /// The folder for the pictures.
-    let folder: URL
 
     func measure(_ settings: Settings, _ deliver: ([Row]) throws -> Void) throws {
         for curve in [
             replicas, producers, payload, history, states, stores, sessions,
         ] as [(Settings) throws -> Curve] {
-            let curve = try curve(settings)
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            try CurveDrawing(curve).svg.write(
-                to: folder.appendingPathComponent("\(curve.name).svg"), atomically: true,
-                encoding: .utf8)
-            try deliver(curve.rows)
+            try deliver(curve(settings).rows)
         }
     }
 
@@ -36,14 +30,14 @@ struct GrowthWorkload {
     private var streamCount: Int { isFull ? 300_000 : 100_000 }
 
     /// The rivals that stream: Conflux, plain libzmq, and the servers that are installed.
-    private var rivals: [Rival] {
-        [.conflux, .partner(frameActions: 64)]
-            + Rival.installedPeers.map { .peer($0, entryActions: 1) }
+    private func rivals() throws -> [Rival] {
+        try [.conflux, .partner(frameActions: 64)]
+            + Rival.installedPeers().map { .peer($0, entryActions: 1) }
     }
 
     private func replicas(_ settings: Settings) throws -> Curve {
         var curve = Curve(
-            "replicas", "One producer, several replicas, with fsync", over: "replicas", "actions/s")
+            "One producer, several replicas, with fsync", over: "replicas", "actions/s")
         try rounds(settings, "replicas", isFull ? [1, 2, 4, 8, 16] : [1, 4, 16]) { count in
             try addStreams(settings, &curve, producers: 1, replicas: count, at: count)
         }
@@ -52,7 +46,7 @@ struct GrowthWorkload {
 
     private func producers(_ settings: Settings) throws -> Curve {
         var curve = Curve(
-            "producers", "Several producers, one replica, with fsync", over: "producers",
+            "Several producers, one replica, with fsync", over: "producers",
             "actions/s")
         try rounds(settings, "producers", isFull ? [1, 2, 4, 8, 16] : [1, 4, 16]) { count in
             try addStreams(settings, &curve, producers: count, replicas: 1, at: count)
@@ -63,10 +57,10 @@ struct GrowthWorkload {
     private func addStreams(
         _ settings: Settings, _ curve: inout Curve, producers: Int, replicas: Int, at x: Int
     ) throws {
-        for rival in rivals {
+        for rival in try rivals() {
             let stream = StreamWorkload(
-                producers: producers, replicas: replicas, durability: .fsync, count: streamCount,
-                form: .data)
+                producers: producers, replicas: replicas, durability: .fsync,
+                count: streamCount / rival.slowness, form: .data)
             let rate = try Cluster.run(in: settings.folder) {
                 try stream.rate(try rival.cast(stream, in: $0))
             }
@@ -76,8 +70,7 @@ struct GrowthWorkload {
 
     private func payload(_ settings: Settings) throws -> Curve {
         var curve = Curve(
-            "payload", "One producer, one replica, with fsync", over: "bytes an action",
-            "actions/s")
+            "One producer, one replica, with fsync", over: "bytes an action", "actions/s")
         let sizes =
             isFull ? [16, 64, 256, 1 << 10, 1 << 12, 1 << 14, 1 << 16] : [16, 1 << 10, 1 << 16]
         try rounds(settings, "payload", sizes) { bytes in
@@ -96,7 +89,7 @@ struct GrowthWorkload {
 
     private func sessions(_ settings: Settings) throws -> Curve {
         var curve = Curve(
-            "sessions", "One in flight beside nodes that only dispatch, with fsync",
+            "One in flight beside nodes that only dispatch, with fsync",
             over: "sessions", "µs")
         let counts = isFull ? [1, 10, 100, 1_000, 4_000] : [1, 100, 1_000]
         let latency = LatencyWorkload(durability: .fsync, zeroedBytes: 0, count: 1_000)
@@ -125,7 +118,7 @@ struct GrowthWorkload {
 
     private func history(_ settings: Settings) throws -> Curve {
         var curve = Curve(
-            "log", "With the log's length", over: "entries", "ms")
+            "With the log's length", over: "entries", "ms")
         let counts = (3...(isFull ? 7 : 5)).map { Int(pow(10, Double($0))) }
         try rounds(settings, "log", counts) { count in
             try Cluster.run(in: settings.folder) { cluster in
@@ -150,7 +143,8 @@ struct GrowthWorkload {
     }
 
     private func states(_ settings: Settings) throws -> Curve {
-        var curve = Curve("state", "With the size of a state", over: "bytes", "ms")
+        var curve = Curve(
+            "With the size of a state", over: "bytes", "ms")
         let sizes = (3...(isFull ? 8 : 7)).map { Int(pow(10, Double($0))) }
         try rounds(settings, "state", sizes) { bytes in
             for table in [TableKind.tree, .dictionary] {
@@ -166,7 +160,8 @@ struct GrowthWorkload {
     }
 
     private func stores(_ settings: Settings) throws -> Curve {
-        var curve = Curve("stores", "With the number of stores in a node", over: "stores", "ms")
+        var curve = Curve(
+            "With the number of stores in a node", over: "stores", "ms")
         let counts = (0...(isFull ? 4 : 3)).map { Int(pow(10, Double($0))) }
         for round in 0..<settings.rounds {
             settings.note("growth, stores, round \(round + 1)")

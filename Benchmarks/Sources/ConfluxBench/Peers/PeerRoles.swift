@@ -7,23 +7,56 @@ import Foundation
 /// A third-party server that keeps a log and delivers it to many clients in one order.
 enum PeerKind: String, Codable, Sendable, CaseIterable {
     case redis
+    case valkey
+    /// NATS as it is: it syncs its files every two minutes.
     case nats
+    /// NATS that syncs each write.
+    case syncedNATS
 
-    /// The name of the program in Debian.
-    var program: String { self == .redis ? "redis-server" : "nats-server" }
-
-    /// The arguments with which the server keeps its log as safely as it can.
-    func arguments(port: Int, folder: String) -> [String] {
+    /// The name of the program.
+    var program: String {
         switch self {
-        case .redis:
+        case .redis: "redis-server"
+        case .valkey: "valkey-server"
+        case .nats, .syncedNATS: "nats-server"
+        }
+    }
+
+    /// The name of the log, and when it is synced.
+    var log: String {
+        switch self {
+        case .redis: "Redis Streams, fsync always"
+        case .valkey: "Valkey Streams, fsync always"
+        case .nats: "NATS JetStream in files, synced every 2 minutes"
+        case .syncedNATS: "NATS JetStream in files, sync_interval always"
+        }
+    }
+
+    /// A short name, for pictures.
+    var shortName: String {
+        switch self {
+        case .redis: "Redis Streams (fsync)"
+        case .valkey: "Valkey Streams (fsync)"
+        case .nats: "NATS JetStream (2 min sync)"
+        case .syncedNATS: "NATS JetStream (sync always)"
+        }
+    }
+
+    /// The arguments with which the server keeps its log. Writes the server's file of settings, if it has one.
+    func arguments(port: Int, folder: String) throws -> [String] {
+        switch self {
+        case .redis, .valkey:
             // Every answer waits for fsync.
-            [
+            return [
                 "--port", "\(port)", "--bind", "127.0.0.1", "--dir", folder, "--save", "",
                 "--appendonly", "yes", "--appendfsync", "always", "--loglevel", "warning",
             ]
-        case .nats:
-            // It never waits for the disk.
-            ["-a", "127.0.0.1", "-p", "\(port)", "-js", "-sd", folder]
+        case .nats: return ["-a", "127.0.0.1", "-p", "\(port)", "-js", "-sd", folder]
+        case .syncedNATS:
+            let file = "\(folder)/nats.conf"
+            try Data("jetstream { store_dir: \"\(folder)\", sync_interval: always }\n".utf8)
+                .write(to: URL(fileURLWithPath: file))
+            return ["-a", "127.0.0.1", "-p", "\(port)", "-c", file]
         }
     }
 }
@@ -51,7 +84,10 @@ enum PeerRoles {
         }
 
         private static func kind(_ place: PeerPlace) -> peer_kind {
-            place.kind == .redis ? peer_redis : peer_nats
+            switch place.kind {
+            case .redis, .valkey: peer_redis
+            case .nats, .syncedNATS: peer_nats
+            }
         }
 
         /// Waits until a server answers, and makes the stream.

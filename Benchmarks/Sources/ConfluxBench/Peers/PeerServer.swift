@@ -13,6 +13,25 @@ final class PeerServer {
             .first { FileManager.default.isExecutableFile(atPath: $0.path) }
     }
 
+    /// Why a kind can't be measured; nil if it can.
+    static func obstacle(to kind: PeerKind) throws -> String? {
+        guard let program = program(of: kind) else { return "\(kind.program) is not installed" }
+        guard kind == .syncedNATS else { return nil }
+        // Older ones can't sync each write.
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = program
+        process.arguments = ["--version"]
+        process.standardOutput = output
+        try process.run()
+        let text = String(
+            decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        let version = text.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+        return version.lexicographicallyPrecedes([2, 10])
+            ? "\(program.path) is too old for sync_interval: always" : nil
+    }
+
     /// Starts a server on a free port, and waits until it answers.
     ///
     /// - Parameters:
@@ -27,7 +46,7 @@ final class PeerServer {
             atPath: folder, withIntermediateDirectories: true)
         place = PeerPlace(kind: kind, port: try Self.freePort())
         process.executableURL = program
-        process.arguments = kind.arguments(port: place.port, folder: folder)
+        process.arguments = try kind.arguments(port: place.port, folder: folder)
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()

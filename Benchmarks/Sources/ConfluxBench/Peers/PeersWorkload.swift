@@ -13,10 +13,10 @@ struct PeersWorkload {
         guard PeerRoles.arePlayed else {
             throw BenchError("built without peers; run script/bench --peers")
         }
-        let kinds = PeerKind.allCases.filter { kind in
-            let isThere = PeerServer.program(of: kind) != nil
-            if !isThere { settings.note("\(kind.program) is not installed: left out") }
-            return isThere
+        let kinds = try PeerKind.allCases.filter { kind in
+            let obstacle = try PeerServer.obstacle(to: kind)
+            if let obstacle { settings.note("\(obstacle): left out") }
+            return obstacle == nil
         }
         for (producers, replicas) in Self.shapes {
             let stream = StreamWorkload(
@@ -27,7 +27,9 @@ struct PeersWorkload {
                     [1, Self.packed].map { Rival.peer(kind, entryActions: $0) }
                 }
             let rates = try rounds(settings, "stream \(stream.name)", rivals) { rival, cluster in
-                try stream.rate(try rival.cast(stream, in: cluster))
+                var stream = stream
+                stream.count /= rival.slowness
+                return try stream.rate(try rival.cast(stream, in: cluster))
             }
             try deliver(
                 rows("\(stream.name)", "actions/s", rivals, rates, isHigherBetter: true) { $0 })

@@ -11,26 +11,26 @@ enum Rival: Hashable, CustomStringConvertible {
         case .conflux: "Conflux"
         case .partner(let actions): "C over libzmq, \(actions) a frame"
         case .peer(let kind, let actions):
-            (kind == .redis
-                ? "Redis Streams, fsync always, " : "NATS JetStream in files, no fsync, ")
-                + (actions == 1 ? "an action an entry" : "\(actions) packed by hand")
+            "\(kind.log), " + (actions == 1 ? "an action an entry" : "\(actions) packed by hand")
         }
     }
+
+    /// What part of the actions is enough: a server that syncs each message by itself would take minutes for all of them.
+    var slowness: Int { self == .peer(.syncedNATS, entryActions: 1) ? 20 : 1 }
 
     /// A short name, for pictures.
     var name: String {
         switch self {
         case .conflux: "Conflux"
         case .partner: "C over libzmq"
-        case .peer(.redis, _): "Redis Streams (fsync)"
-        case .peer(.nats, _): "NATS JetStream (no fsync)"
+        case .peer(let kind, _): kind.shortName
         }
     }
 
     /// The servers that are installed, and that this program can use.
-    static var installedPeers: [PeerKind] {
-        PeerRoles.arePlayed
-            ? PeerKind.allCases.filter { PeerServer.program(of: $0) != nil } : []
+    static func installedPeers() throws -> [PeerKind] {
+        guard PeerRoles.arePlayed else { return [] }
+        return try PeerKind.allCases.filter { try PeerServer.obstacle(to: $0) == nil }
     }
 
     /// Starts all processes of a stream.

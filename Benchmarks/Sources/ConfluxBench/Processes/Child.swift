@@ -6,6 +6,7 @@ final class Child {
     private let input = Pipe()
     private let output = Pipe()
     private var unread: [UInt8] = []
+    private var hasEnded = false
     private let name: String
 
     /// How long a process may take for anything that is awaited.
@@ -139,6 +140,8 @@ final class Child {
 
     /// Ends the process, and waits until it has.
     func end() {
+        guard !hasEnded else { return }
+        hasEnded = true
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
         process.waitUntilExit()
         for pipe in [input, output] {

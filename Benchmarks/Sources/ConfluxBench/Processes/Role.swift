@@ -3,6 +3,10 @@
 enum Role: Codable, Sendable {
     /// A sequencer with its log in a folder or in memory, and with keys if there are any.
     case sequencer(bind: String, folder: String?, keys: KeyRing? = nil)
+    /// A sequencer with its log on etcd, or a standby.
+    case sharedSequencer(log: String)
+    /// A node that dispatches an action at the moment when it is told to.
+    case failover(at: Place)
     /// A node that dispatches actions one by one.
     case producer(
         at: Place, producer: Int, count: Int, form: OpaqueForm = .record,

@@ -5,7 +5,7 @@ struct StreamWorkload {
     let producers: Int
     let replicas: Int
     let durability: Durability
-    let count: Int
+    var count: Int
     /// What Conflux's actions are.
     var form = OpaqueForm.record
     /// Of an action of Conflux's; the others' have 64.

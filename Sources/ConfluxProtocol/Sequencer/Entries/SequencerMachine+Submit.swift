@@ -370,7 +370,7 @@ extension SequencerMachine {
             case .state: "no node hosts \(target) and the log has never seen it"
             case .event(let event, _): "no state in the log handles the event \(event)"
             }
-        let text = "\(what); known are: \(directory.knownNames)"
+        let text = "\(what). Start a worker for it, or name one of: \(directory.knownNames)"
         return Fault(code: .unknownTarget, message: text)
     }
 
