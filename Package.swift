@@ -41,7 +41,9 @@ let package = Package(
             name: "ConfluxProtocol", dependencies: ["ConfluxVocabulary", "ConfluxHashing"],
             swiftSettings: strict),
         // The compiler runs it where `@CompactAction` is used.
-        .macro(name: "ConfluxMacros", swiftSettings: strict),
+        .target(name: "ConfluxExpansion", swiftSettings: strict),
+        .macro(
+            name: "ConfluxMacros", dependencies: ["ConfluxExpansion"], swiftSettings: strict),
         // Canonical JSON and the compact coding. `Conflux` exports it.
         .target(
             name: "ConfluxCoding", dependencies: ["ConfluxVocabulary", "ConfluxMacros"],
@@ -175,7 +177,8 @@ let package = Package(
             dependencies: ["ConfluxHashing", "ConfluxProtocol", "ConfluxVocabulary"],
             exclude: ["Scripts"], swiftSettings: strict),
         .testTarget(
-            name: "ConfluxMacrosTests", dependencies: ["ConfluxMacros"], swiftSettings: strict),
+            name: "ConfluxExpansionTests", dependencies: ["ConfluxExpansion"],
+            swiftSettings: strict),
         .testTarget(
             name: "ConfluxCodingTests", dependencies: ["ConfluxCoding", "ConfluxVocabulary"],
             swiftSettings: strict),

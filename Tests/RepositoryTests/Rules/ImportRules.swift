@@ -10,7 +10,8 @@ extension Rule {
         "ConfluxHashing": ["ConfluxVocabulary", "CSodium"],
         "ConfluxProtocol": ["ConfluxVocabulary", "ConfluxHashing"],
         "ConfluxArguments": [],
-        "ConfluxMacros": [],
+        "ConfluxExpansion": [],
+        "ConfluxMacros": ["ConfluxExpansion"],
         "ConfluxCoding": ["ConfluxVocabulary"],
         "Conflux": ["ConfluxVocabulary", "ConfluxSystem", "ConfluxThreads", "ConfluxCoding"],
         "ConfluxZeroMQ": [

@@ -7,9 +7,11 @@ import Foundation
 /// has the source of the declaration. The answer has the source of its expansion. So all that is needed is to read these
 /// messages, and as much of Swift as a declaration of data needs (``Declaration``). Compilers understand programs that
 /// were built with any former SwiftSyntax, so the messages that are used here stay.
-@main
-enum Plugin {
-    static func main() throws {
+package enum Plugin {
+    /// Answers the compiler until it ends.
+    ///
+    /// - Throws: A message that can't be read or written.
+    package static func main() throws {
         while let message = try read() { try write(reply(to: message)) }
     }
 

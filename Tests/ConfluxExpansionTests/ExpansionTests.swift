@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConfluxMacros
+@testable import ConfluxExpansion
 
 /// What the macro answers to the compiler. `CompactActionTests` compile and run its answers.
 struct ExpansionTests {
