@@ -32,6 +32,7 @@ enum EntryWriter {
     ///   - left: How many were left out.
     ///   - first: The number of the first one that it was chosen from.
     ///   - last: The number of the last one.
+    /// - Returns: The event of a stream.
     static func event(
         _ entries: [[UInt8]], left: Int, _ first: SequenceNumber, _ last: SequenceNumber
     ) -> [UInt8] {

@@ -29,7 +29,7 @@ final class GatewayThread: @unchecked Sendable {
     private var keys: GatewayKeys?
     private let report: (Report) -> Void
 
-    /// - Parameter publishers: In the order of their indices in ``Authenticator/Domain/publish(_:)``.
+    /// The publishers are in the order of their indices in ``Authenticator/Domain/publish(_:)``.
     init(
         mailbox: Mailbox<Message>, waker: Waker, publishers: [Publisher], desk: Desk?,
         authenticator: Authenticator?, keys: GatewayKeys?, report: @escaping (Report) -> Void

@@ -1,6 +1,6 @@
 import ConfluxArguments
 import ConfluxBuiltins
-import ConfluxNode
+@testable import ConfluxNode
 import ConfluxSequencer
 import ConfluxTesting
 @testable import ConfluxWorker
@@ -219,7 +219,7 @@ import Testing
                         SnapshotReference(
                             sequence: SequenceNumber(store.base), schemaVersion: 1,
                             digest: Digest(of: []), byteCount: 9)),
-                    aside: nil, skipped: [], version: VersionInForce(1))
+                    aside: nil, skipped: [], version: VersionInForce(1), earlier: nil)
             })
     }
 

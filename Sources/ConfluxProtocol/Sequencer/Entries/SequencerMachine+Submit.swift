@@ -167,8 +167,10 @@ extension SequencerMachine {
             judge(batch.count, as: fault, of: incarnation)
             return
         }
-        sessions.endLockWaits(of: incarnation) { store in
-            zip(batch.targets, faults).contains { $1 == nil && $0.target.concerns(store) }
+        sessions.changeLockWaits(of: incarnation) { waits in
+            waits.end { store in
+                zip(batch.targets, faults).contains { $1 == nil && $0.target.concerns(store) }
+            }
         }
         if oversized.isEmpty, faults.allSatisfy({ $0 == nil }), !batch.hasConditions {
             for row in batch.targets { directory.see(row.target, by: principal.name) }

@@ -91,11 +91,11 @@ extension SequencerMachine {
             lock(on: $0.target, for: batch, of: session)
         }
         // The waits for all of them begin now.
-        let waits = locks.map {
-            sessions.wait(
-                session, for: $0.name, batch.firstCounter, patience: settings.lockPatience, at: now)
+        let patience = settings.lockPatience
+        let waits = sessions.changeLockWaits(of: session) { waits in
+            locks.map { waits.wait(for: $0.name, batch.firstCounter, patience: patience, at: now) }
         }
-        return zip(locks, waits).first { $1 < settings.lockPatience }.map {
+        return zip(locks, waits ?? []).first { $1 < patience }.map {
             fault(of: $0.0).message
         }
     }

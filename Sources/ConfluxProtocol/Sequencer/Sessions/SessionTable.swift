@@ -2,14 +2,6 @@ import ConfluxVocabulary
 
 /// What the sequencer remembers of one origin.
 struct Session: Sendable, Equatable {
-    fileprivate struct LockWait: Sendable, Equatable {
-        var store: StoreName
-        var since: Duration
-        /// The batch that was last held up, and when.
-        var batch: UInt64
-        var seen: Duration
-    }
-
     /// Whether its node is present.
     enum Presence: UInt8, Sendable, CaseIterable {
         /// The node was heard in this term; or it was present when the term began, and has not
@@ -54,9 +46,7 @@ struct Session: Sendable, Equatable {
     fileprivate(set) var isCutOff = false
     /// The number of the last hello that took it up in this term; 0 if none did.
     var greeting: UInt64 = 0
-    /// The locked stores for which batches of it have waited: the last ones, and all of one batch.
-    fileprivate var lockWaits: [LockWait] = []
-    fileprivate static let lockWaitsMax = 256
+    fileprivate var lockWaits = LockWaits()
     /// The number up to which its replicas have applied.
     var applied = SequenceNumber.zero
 
@@ -314,30 +304,15 @@ struct SessionTable: Sendable, Equatable {
 
     // MARK: Locks
 
-    /// A batch of the session waits for a locked store. Its wait goes on when the lock passes to another claim, and however
-    /// rarely its node sends it again. The wait ends once a batch for the store is taken, or no batch has come for as long as
-    /// one may wait, and then another one.
+    /// Changes how long batches of a session have waited for locked stores.
     ///
-    /// - Parameter batch: The batch's first counter.
-    /// - Returns: For how long batches of it have waited for the store.
-    mutating func wait(
-        _ incarnation: Incarnation, for store: StoreName, _ batch: UInt64, patience: Duration,
-        at now: Duration
-    ) -> Duration {
-        guard var waits = sessions[incarnation]?.lockWaits else { return .zero }
-        var wait = Session.LockWait(store: store, since: now, batch: batch, seen: now)
-        if let index = waits.firstIndex(where: { $0.store == store }) {
-            let former = waits.remove(at: index)
-            if former.batch == batch || now - former.seen < patience { wait.since = former.since }
-        }
-        sessions[incarnation]?.lockWaits = waits.suffix(Session.lockWaitsMax - 1) + [wait]
-        return now - wait.since
-    }
-
-    /// Entries of a session for some stores are taken.
-    mutating func endLockWaits(of incarnation: Incarnation, for isTaken: (StoreName) -> Bool) {
-        guard sessions[incarnation]?.lockWaits.isEmpty == false else { return }
-        sessions[incarnation]?.lockWaits.removeAll { isTaken($0.store) }
+    /// - Returns: What the change returns; nil if there is no such session.
+    @discardableResult
+    mutating func changeLockWaits<Result>(
+        of incarnation: Incarnation, _ change: (inout LockWaits) -> Result
+    ) -> Result? {
+        guard let index = sessions.index(forKey: incarnation) else { return nil }
+        return change(&sessions.values[index].lockWaits)
     }
 
     // MARK: Forgetting

@@ -120,6 +120,7 @@ struct LogFork {
     ///
     /// - Parameter base: The oldest checkpoint; nil if the log has all entries from its beginning.
     /// - Returns: The state of the log there.
+    /// - Throws: A `CommandFailure` that says why the entries can't be read or written.
     private func copyEntries(after base: SavedCheckpoint?) throws -> LogState {
         guard base != nil || source.floor <= 1 else { throw belowFloor(try lowestCheckpoint()) }
         var state =

@@ -12,7 +12,7 @@ struct ManifestRuleTests {
     private func faults(in folder: String, after edit: String = "") async throws -> Tool.Outcome {
         try await Deployment.run(
             "sh", "-c", #"kubectl kustomize "$1" | sed -E "$2" | /usr/bin/python3 "$3""#, "sh",
-            Deployment.path(folder), edit, Deployment.path("script/check-manifests"))
+            Deployment.path(folder), edit, Deployment.path("deploy/check-manifests"))
     }
 
     @Test(arguments: ["deploy/kubernetes", "deploy/kubernetes-etcd"])
