@@ -77,7 +77,11 @@ struct DocumentedMetricsTests {
             subject: .store(counter), nodes: [], reason: "", floor: SequenceNumber(1),
             retainedBytes: 1,
             space: LogSpace(usedBytes: 1, of: 1))
-        let families = SequencerFamilies(metrics: metrics, folder: "/").all
+        let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try Data().write(to: folder.appending(path: "backed-up"))
+        let families = SequencerFamilies(metrics: metrics, folder: folder.path).all
         #expect(Self.served(families) == (try Self.documented(under: "The sequencer")))
     }
 

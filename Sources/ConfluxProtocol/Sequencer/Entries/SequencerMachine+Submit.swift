@@ -168,9 +168,7 @@ extension SequencerMachine {
             return
         }
         sessions.changeLockWaits(of: incarnation) { waits in
-            waits.end { store in
-                zip(batch.targets, faults).contains { $1 == nil && $0.target.concerns(store) }
-            }
+            waits.end { batch.concerns($0, besides: faults) }
         }
         if oversized.isEmpty, faults.allSatisfy({ $0 == nil }), !batch.hasConditions {
             for row in batch.targets { directory.see(row.target, by: principal.name) }

@@ -170,6 +170,11 @@ extension SequencerMachine {
 extension Batch {
     /// The claims under which it is sent.
     var claims: [SequenceNumber] { targets.filter { $0.target == .leases }.map(\.life) }
+
+    /// Whether it has a row for a store, besides rows with faults.
+    func concerns(_ store: StoreName, besides faults: [Fault?]) -> Bool {
+        zip(targets, faults).contains { $1 == nil && $0.target.concerns(store) }
+    }
 }
 
 extension LeaseTable {
