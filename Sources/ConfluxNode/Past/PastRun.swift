@@ -205,7 +205,9 @@ final class PastRun {
             else { return }
             let rise = HistoryRise(
                 store: goal.store, life: goal.life, base: base,
-                version: VersionInForce(version, migrated: digest))
+                // Without an action, what is migrated may be another state than the log's.
+                version: goal.without == nil
+                    ? VersionInForce(version, migrated: digest) : VersionInForce(version))
             let isKnown = rises.contains { $0.base == base && $0.version == rise.version }
             // From its base on, a known rise is in force.
             let present = replayer.version(of: goal.store) ?? 0

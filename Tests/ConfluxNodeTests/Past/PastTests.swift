@@ -66,9 +66,9 @@ struct PastTests {
                 ).count == 1)
             let changes = try await tally.changes(from: first, to: last)
             #expect(changes.map { "\($0)" } == ["~ /count: 1 → 2"])
-            // An entry of the log itself is no action.
+            // An entry before the store's creation is not among those that make its state.
             let code = await failure { _ = try await tally.state(at: last, without: 1) }?.code
-            #expect(code == .notAnAction)
+            #expect(code == .belowFloor)
             #expect(
                 await failure { _ = try await tally.state(at: first, without: last) }?.code
                     == .notAnAction)
@@ -207,14 +207,14 @@ struct PastVersionTests {
             let old = try #require(try await first?.dispatch(.add(1)).receipt().sequence)
             first = nil
             await former.close()
-            let node = try await world.node()
+            let (other, node) = (try await world.node(), try await world.node())
+            let both = try await other.store(Both.self)
+            // It can be opened once the version has risen.
             let store = try await node.store(Second.self)
             let new = try await store.dispatch(.add(1)).receipt().sequence
             #expect(try await store.state(at: new).left == 3)
             let error = await #expect(throws: PastError.self) { try await store.state(at: old) }
             #expect(error?.code == .unreadableVersion)
-            let other = try await world.node()
-            let both = try await other.store(Both.self)
             #expect(try await both.state(at: old).left == 1)
             #expect(try await both.state(at: new).left == 3)
             // The rise is found on the way from the store's creation.

@@ -61,7 +61,7 @@ struct GoldenFrameTests {
     @Test func `reserved events are unsupported`() throws {
         let spoken: [LogEventKind] = [
             .claim, .joined, .left, .forgotten, .created, .dropped, .upgraded, .frozen, .thawed,
-            .digestPoint, .skipped, .visited, .handles,
+            .digestPoint, .skipped, .visited, .handles, .forked,
         ]
         for kind in LogEventKind.allCases where !spoken.contains(kind) {
             var body = [UInt8](GoldenSample.commitFrame.dropFirst(Frame.size))

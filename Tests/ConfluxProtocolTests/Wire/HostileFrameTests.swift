@@ -24,7 +24,8 @@ struct HostileFrameTests {
             wholeCount += 1
         }
         let isExtended = [
-            "with shapes", "with a reason", "with older versions", "rejection, of a condition",
+            "with an earlier snapshot", "with shapes", "with a reason", "with older versions",
+            "rejection, of a condition",
         ].contains {
             sample.name.hasSuffix($0)
         }

@@ -172,7 +172,7 @@ extension Batch {
     var claims: [SequenceNumber] { targets.filter { $0.target == .leases }.map(\.life) }
 
     /// Whether it has a row for a store, besides rows with faults.
-    func concerns(_ store: StoreName, besides faults: [Fault?]) -> Bool {
+    func concerns(_ store: StoreName, besides faults: [SequencerMachine.Fault?]) -> Bool {
         zip(targets, faults).contains { $1 == nil && $0.target.concerns(store) }
     }
 }
