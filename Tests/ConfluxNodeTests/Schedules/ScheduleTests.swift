@@ -190,9 +190,9 @@ struct ScheduleTests {
             nodes[0].close(cinemas[0])
             let journal = try await nodes[1].store(Journal.self)
             for _ in 0..<10 {
+                let count = journal.lines.count
                 try await journal.dispatch(.write("line"), after: .milliseconds(20)).receipt(
                     within: .seconds(8))
-                let count = journal.lines.count
                 try await wait(for: journal) { $0.lines.count > count }
             }
             try await lock.release()
