@@ -93,7 +93,9 @@ struct ReleaseTests {
     func `the bill of materials names the libraries, with the packages that they are from`()
         async throws
     {
-        let made = try await Deployment.run(Deployment.path("deploy/bill-of-materials"), Tool.path)
+        let made = try await Deployment.run(
+            Deployment.path("deploy/bill-of-materials"), Tool.path,
+            variables: ["PATH": ProcessInfo.processInfo.environment["PATH"] ?? ""])
         #expect(made.end == .exited(0), "\(made.message)")
         let bill = try object(made.output.joined())
         #expect(bill[key: "bomFormat"] == "CycloneDX" && bill[key: "specVersion"] == "1.5")

@@ -287,7 +287,7 @@ extension ProcessTests {
                     ([], 64, "--publish"), (["--publish", "tcp://0.0.0.0:0"], 64, "--insecure"),
                     (["--publish", "tipc://{5555,0,0}"], 64, "not an endpoint"),
                     (["--publish", gateway.publish], 73, "in use"),
-                    (["--ask", "127.0.0.1:7411"], 64, "not an endpoint"),
+                    (["--ask", "127.0.0.1"], 64, "not an endpoint"),
                     (["--ask", "tcp://192.0.2.1:7411", "--insecure"], 64, "tcp://HOST:PORT"),
                     (["--ask", "tcp://127.0.0.1:0", "--authorized", "none"], 64, "--curve-secret"),
                 ]

@@ -38,7 +38,7 @@ struct Machine: Sendable {
 
     /// A command, with its paths replaced by the real ones.
     func local(_ command: String) -> String {
-        ["/etc/conflux", "/var/lib/conflux", "/backup"].reduce(command) {
+        ["/etc/conflux", "/var/lib/conflux", "/backup/"].reduce(command) {
             $0.replacing($1, with: path($1))
         }
     }

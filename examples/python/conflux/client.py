@@ -837,7 +837,7 @@ class Client:
             elif answer is not None:
                 self.say("answer", {
                     "number": question["number"], "isLast": True, "node": self.name,
-                    "deliveryTag": 0, "body": answer})
+                    "deliveryTag": 0, "body": answer, "earlier": None})
         self.questions = waiting
 
     def answer(self, body):

@@ -175,6 +175,7 @@ EVENT = Event(
         15: ("skipped", Record(("0", POSITIVE), ("1", TARGET))),
         17: ("visited", Record(nonce=ID)),
         18: ("handles", Record(("0", NAMED), events=List(NAMED))),
+        19: ("forked", Record(("from", ID))),
     }
 )
 
@@ -326,6 +327,29 @@ OPEN_OUTCOME = Choice(
         2: ("failed", REJECTED),
     })
 OPENED = Record(request=U64, outcome=OPEN_OUTCOME)
+
+
+class Extended(Form):
+    """A record, and one more member that an extension with this tag may have."""
+
+    def __init__(self, record, tag, name, form):
+        self.record, self.tag, self.name, self.form = record, tag, name, form
+        self.least = record.least
+
+    def read(self, reader):
+        value = self.record.read(reader) | {self.name: None}
+        for tag, body in extensions(reader):
+            if tag == self.tag:
+                value[self.name] = self.form.read(body)
+        return value
+
+    def write(self, value, out):
+        self.record.write({name: value[name] for name in value if name != self.name}, out)
+        if value[self.name] is not None:
+            U16.write(self.tag, out)
+            Sized(self.form).write(value[self.name], out)
+
+
 QUESTION = Record(
     number=U64,
     patience=NUMBER,
@@ -369,29 +393,32 @@ STATUS = Record(
             stopped=List(Record(node=NUMBER, sequence=NUMBER))),
     ),
 )
-ANSWER = Record(
-    number=U64,
-    isLast=FLAG,
-    node=Optional(NAMED),
-    deliveryTag=U64,
-    body=Choice(
-        {
-            1: ("status", STATUS),
-            2: ("state", Record(("0", STORE), ("1", NUMBER), ("2", BLOB))),
-            3: "applied",
-            4: ("refused", Record(message=TEXT)),
-            5: ("failed", Record(("0", FAILURE), ("message", TEXT))),
-            6: "alive",
-            7: ("stopped", Record(at=NUMBER, message=TEXT)),
-            8: "concernedNobody",
-            9: ("reloaded", Record(count=U32)),
-            10: ("sequencers", List(Record(address=TEXT, isServing=FLAG, last=NUMBER))),
-            11: ("handingOver", Record(to=TEXT)),
-            12: ("start", Record(("0", STORE), ("1", OPEN_OUTCOME))),
-            13: ("timers", List(TIMER)),
-        }
+#: An answer to `start` may have what a reader needs that begins earlier.
+ANSWER = Extended(
+    Record(
+        number=U64,
+        isLast=FLAG,
+        node=Optional(NAMED),
+        deliveryTag=U64,
+        body=Choice(
+            {
+                1: ("status", STATUS),
+                2: ("state", Record(("0", STORE), ("1", NUMBER), ("2", BLOB))),
+                3: "applied",
+                4: ("refused", Record(message=TEXT)),
+                5: ("failed", Record(("0", FAILURE), ("message", TEXT))),
+                6: "alive",
+                7: ("stopped", Record(at=NUMBER, message=TEXT)),
+                8: "concernedNobody",
+                9: ("reloaded", Record(count=U32)),
+                10: ("sequencers", List(Record(address=TEXT, isServing=FLAG, last=NUMBER))),
+                11: ("handingOver", Record(to=TEXT)),
+                12: ("start", Record(("0", STORE), ("1", OPEN_OUTCOME))),
+                13: ("timers", List(TIMER)),
+            }
+        ),
     ),
-)
+    7, "earlier", Record(snapshot=Optional(REFERENCE), skipped=List(NUMBER)))
 BARRIER = Record(request=U64)
 DROP = Record(request=U64, store=STORE, life=POSITIVE)
 SKIP = Record(request=U64, sequence=POSITIVE, target=TARGET)
@@ -437,28 +464,6 @@ RECEIPTS = Record(
         )
     )
 )
-
-
-class Extended(Form):
-    """A record, and one more member that an extension with this tag may have."""
-
-    def __init__(self, record, tag, name, form):
-        self.record, self.tag, self.name, self.form = record, tag, name, form
-        self.least = record.least
-
-    def read(self, reader):
-        value = self.record.read(reader) | {self.name: None}
-        for tag, body in extensions(reader):
-            if tag == self.tag:
-                value[self.name] = self.form.read(body)
-        return value
-
-    def write(self, value, out):
-        self.record.write({name: value[name] for name in value if name != self.name}, out)
-        if value[self.name] is not None:
-            U16.write(self.tag, out)
-            Sized(self.form).write(value[self.name], out)
-
 
 #: The version is that of the store, if it contradicts a condition.
 REJECTION = Extended(

@@ -12,7 +12,7 @@ import Metrics
 ///   - interval: The time between two records. The node's numbers are up to two seconds old.
 /// - Throws: `CancellationError`.
 public func recordMetrics(of node: Node, every interval: Duration = .seconds(10)) async throws {
-    var former = NodeMetrics()
+    var former = node.metrics()
     while true {
         let metrics = node.metrics()
         gauge("connected", metrics.isConnected ? 1 : 0)

@@ -17,7 +17,7 @@ extension DispatchHandle {
             span.attributes["messaging.system"] = "conflux"
             let receipt = try await self.receipt()
             span.attributes["conflux.entry"] = "\(receipt.sequence)"
-            span.attributes["conflux.log"] = "\(receipt.log)"
+            span.attributes["conflux.log"] = receipt.log.map { "\($0)" } ?? ""
             return receipt
         }
     }
