@@ -105,13 +105,15 @@ struct Machine: Sendable {
         return command
     }
 
-    /// The variables of a file. If one is set by several lines, the last line counts.
+    /// The variables of a file, with the paths that they have on a real machine. If one is set by several lines, the last
+    /// line counts.
     private func assignments(in file: String) throws -> [String: String] {
         guard FileManager.default.fileExists(atPath: file) else { return [:] }
         let lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
         let pairs = lines.filter { !$0.hasPrefix("#") }.map { line in
             let parts = line.split(separator: "=", maxSplits: 1)
-            return (String(parts[0]), parts.count > 1 ? String(parts[1]) : "")
+            let value = parts.count > 1 ? String(parts[1]) : ""
+            return (String(parts[0]), value.replacing(root, with: ""))
         }
         return Dictionary(pairs) { $1 }
     }
