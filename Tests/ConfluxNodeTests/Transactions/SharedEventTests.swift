@@ -134,12 +134,12 @@ struct SharedEventTests {
             let account = try await host.store(Account.self)
             let other = try await world.node("other")
             let theirs = try await other.store(Greeting.self)
+            let free = try await other.store(Account.self, named: "free")
             let second = try await other.lock(theirs)
             let sending = Task {
                 try await host.lock(sending: LoggedIn(user: "ann"), over: account, greetings[0])
             }
             // The host has its first lock once it claims the second one. The claims have the numbers that no action has.
-            let free = try await other.store(Account.self, named: "free")
             var (last, claims) = (second.token, [SequenceNumber]())
             while claims.count < 2 {
                 let receipt = try await withDeadline {
