@@ -76,12 +76,14 @@ enum Decision: Sendable {
                 return try await Self.decided(.skipped(sequence, target), node, patience)
             case .handOver(let address):
                 let answer = try await node.core.ask(.handOver(to: address), patience: patience)
-                guard case .handingOver(let successor) = answer.body else { return [:] }
-                return JSONObject(["to": successor])
+                if case .handingOver(let successor) = answer.body {
+                    return JSONObject(["to": successor])
+                }
             }
         } catch {
             throw CommandFailure(error)
         }
+        throw Connection.unfit
     }
 
     /// The life is named, so that a repeated request can't affect a later one.

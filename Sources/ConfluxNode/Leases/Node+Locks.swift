@@ -28,7 +28,7 @@ extension Node {
     public func lock<S: ReplicatedState>(
         _ store: Store<S>, within limit: Duration? = nil
     ) async throws(DispatchError) -> Lease {
-        return try await core.lease(try name(of: store).description, locks: true, within: limit)
+        try await core.lease(try name(of: store).description, locks: true, within: limit)
     }
 
     /// Waits until this process has locked a store, and dispatches an action as the holder. If the action changes nothing,
@@ -70,7 +70,7 @@ extension Node {
     ///
     /// - Parameters:
     ///   - event: What happened.
-    ///   - stores: The stores to lock, which this node replicates.
+    ///   - stores: The stores to lock, one at least, which this node replicates.
     ///   - limit: How long to wait for all the locks, and then for the event; nil to wait as long as it takes.
     /// - Returns: The locks, in the order of the stores' names. Keep them: a lock is released when you drop it. Empty if
     ///   the event has changed none of the stores.
@@ -81,6 +81,7 @@ extension Node {
         let begun = Moment.now.monotonic
         var names: Set<StoreName> = []
         for store in repeat each stores { names.insert(try name(of: store)) }
+        precondition(!names.isEmpty, "an event is sent under locks of no store: name one")
         var locks: [Lease] = []
         for name in names.sorted() {
             let left = limit.map { max(.zero, $0 - (Moment.now.monotonic - begun)) }

@@ -69,9 +69,11 @@ package struct PastReader: Sendable {
         of state: ReplayedState, _ store: StoreName, after: SequenceNumber? = nil,
         before: SequenceNumber? = nil, limit: Int, within time: Duration? = nil
     ) async throws(PastError) -> PastEntries {
+        let begun = Moment.now.monotonic
         var earlier = 0
         while true {
-            let run = try await read(state, store, within: time) { (range) throws(PastError) in
+            let left = time.map { max(.zero, $0 - (Moment.now.monotonic - begun)) }
+            let run = try await read(state, store, within: left) { (range) throws(PastError) in
                 let selection: PastEntries.Selection
                 var known: SequenceNumber
                 if let after {
