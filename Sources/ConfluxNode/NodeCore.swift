@@ -20,7 +20,7 @@ package final class NodeCore: Sendable {
     private let nextRequest = Atomic<UInt64>(1)
     private let firstJoin = OneShot<NodeError?>()
     private let diagnosis: AddressDiagnosis
-    private let sender = LinkSender()
+    let sender = LinkSender()
     /// Why the node ended, once it has, and the callers that wait for the end.
     private let end = Mutex<(reason: ReplicaEnd?, waiters: [CheckedContinuation<Void, Never>])>(
         (nil, []))

@@ -48,9 +48,10 @@ final class OneShot<Value: Sendable>: Sendable {
     func receive(
         onCancel: Value, timeout: Duration? = nil, onTimeout: Value? = nil
     ) async -> Value {
-        if let timeout, let onTimeout {
-            timeout.whenOver { [weak self] in self?.send(onTimeout) }
+        let deadline = onTimeout.flatMap { value in
+            timeout?.whenOver { [weak self] in self?.send(value) }
         }
+        defer { deadline?.forget() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let value = state.withLock { state -> Value? in

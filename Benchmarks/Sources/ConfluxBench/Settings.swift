@@ -66,7 +66,7 @@ struct Settings {
           local             dispatch without a node
           read              a model's value by key path
           join              a new node opens a store with a long history
-          replay            a new node applies the whole log
+          replay            a new node applies the whole log, and a node makes a state of the past from it
           digest            applying with and without digests
           stores            many stores in one log
           large             a large state: what waits while it is digested and saved

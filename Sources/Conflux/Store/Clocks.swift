@@ -23,22 +23,6 @@ extension Moment {
 }
 
 extension Duration {
-    /// Calls a function once this time is over. All deadlines of waits are kept by this.
-    ///
-    /// - Parameter body: Called on a thread of the system, within a few milliseconds; not at all if that is never. It
-    ///   must not wait.
-    package func whenOver(_ body: @escaping @Sendable () -> Void) {
-        if dispatchInterval == .never { return }
-        // `asyncAfter` may be late by a tenth of the time on some systems.
-        let timer = DispatchSource.makeTimerSource()
-        timer.schedule(deadline: .now() + dispatchInterval, leeway: .milliseconds(1))
-        timer.setEventHandler {
-            timer.cancel()
-            body()
-        }
-        timer.activate()
-    }
-
     /// The duration as an interval of Dispatch: at most 292 years. A longer one becomes never.
     package var dispatchInterval: DispatchTimeInterval {
         let (seconds, attoseconds) = components

@@ -1,4 +1,3 @@
-import Dispatch
 import Synchronization
 
 extension ReadableStore {
@@ -32,12 +31,11 @@ extension ReadableStore {
             found.finish()
         }
         defer { observation.dispose() }
-        if let limit {
-            DispatchQueue.global().asyncAfter(deadline: .now() + limit.dispatchInterval) {
-                isLate.value = true
-                found.finish()
-            }
+        let deadline = limit?.whenOver {
+            isLate.value = true
+            found.finish()
         }
+        defer { deadline?.forget() }
         for await value in values { return value }
         if Task.isCancelled {
             throw StoreError(

@@ -81,9 +81,7 @@ final class ApplyThread: @unchecked Sendable {
         guard role.try() else { return false }
         guard waivers == 0, !isStopped else {
             waivers = max(0, waivers - 1)
-            role.unlock()
-            // The thread that was woken for a job found this thread applying.
-            if jobs.isAnnounced { jobs.wake() }
+            endAside()
             return false
         }
         return true
@@ -94,8 +92,27 @@ final class ApplyThread: @unchecked Sendable {
         let begun = Moment.now.monotonic
         _ = applyAll()
         if Moment.now.monotonic - begun > Self.shortMax { waivers = Self.waiversMax }
+        endAside()
+    }
+
+    // MARK: On a thread that calls
+
+    /// Looks at the stores on the calling thread, if nothing is being applied and nothing waits for that. To wake this
+    /// thread takes longer than most looks.
+    ///
+    /// - Returns: What the function returned; nil if this thread must call it.
+    func lookAtOnce<Value>(_ body: (Applier) -> Value) -> Value? {
+        guard role.try() else { return nil }
+        defer { endAside() }
+        guard !isStopped, jobs.count == 0 else { return nil }
+        meter.jobBegins(at: Moment.now.monotonic)
+        defer { meter.jobEnds() }
+        return body(applier)
+    }
+
+    private func endAside() {
         role.unlock()
-        // Jobs that arrived meanwhile found this thread applying.
+        // Jobs that arrived meanwhile found another thread applying.
         if jobs.isAnnounced { jobs.wake() }
     }
 

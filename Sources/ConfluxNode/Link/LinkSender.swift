@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Lets threads that dispatch reach the link while it runs.
+/// Lets threads that dispatch or look reach the node's threads while these run.
 final class LinkSender: Sendable {
     private let target = Mutex<LinkThread?>(nil)
 
@@ -11,4 +11,7 @@ final class LinkSender: Sendable {
 
     /// See ``LinkThread/sendAtOnce()``.
     func send() { link?.sendAtOnce() }
+
+    /// See ``ApplyThread/lookAtOnce(_:)``.
+    func look<Value>(_ body: (Applier) -> Value) -> Value? { link?.apply.lookAtOnce(body) }
 }

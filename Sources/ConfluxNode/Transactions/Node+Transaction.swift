@@ -22,8 +22,8 @@ extension Node {
     /// In each process that hosts several of the changed stores, observers see all of the changes or none, if there are
     /// at most 1,024 actions.
     ///
-    /// The function runs on the thread that applies entries, so it must not wait. It may run several times: do nothing in it
-    /// that can't be repeated. Interceptors of middleware don't see its actions.
+    /// The function runs while no entries are applied, so it must not wait. It runs on the calling thread or on the node's
+    /// own, and may run several times: do nothing in it that can't be repeated. Interceptors of middleware don't see its actions.
     ///
     /// - Parameters:
     ///   - attempts: How often it is tried if stores change meanwhile. Attempts in which a store here has yet to apply what
@@ -78,7 +78,7 @@ extension Node {
     /// - Parameters:
     ///   - stores: Stores that the node hosts.
     ///   - patience: How long to wait for stores that have not applied everything yet that the others have.
-    ///   - body: Gets the models. It runs on the thread that applies entries, so it must not wait.
+    ///   - body: Gets the models. It runs while no entries are applied, so it must not wait.
     /// - Returns: What the function returned.
     /// - Throws: What the function throws; ``NodeError`` or `DispatchError` as ``transaction(attempts:patience:_:)``.
     public func read<each M: Model, Value: Sendable>(
@@ -100,6 +100,24 @@ extension NodeCore {
             let text = "the node has too much to apply to begin a transaction; try again later"
             throw NodeError(code: .unanswered, message: text)
         }
+        let late = NodeError(
+            code: .timedOut,
+            message: """
+                The node had no time for the transaction within \(patience), and nothing was sent. Wait longer; if it lasts, \
+                look at the functions that run where entries are applied: does one of them wait?
+                """)
+        let deadline = Moment.now.monotonic + patience
+        let atOnce = scope.run {
+            sender.look { applier in
+                NodeTransaction.attempt(
+                    on: applier, outbox,
+                    givenUp: {
+                        Task.isCancelled
+                            ? .cancelled : Moment.now.monotonic > deadline ? late : nil
+                    }, body)
+            }
+        }
+        if let atOnce { return atOnce }
         typealias Result = Swift.Result<NodeTransaction.Attempt<Value>, NodeError>
         let (outcome, sent) = (OneShot<Result>(), OneShot<Result>())
         // Either the function's actions are sent, or the caller has given up: whoever takes it decides.
@@ -113,17 +131,12 @@ extension NodeCore {
         let isPosted = jobs.post(
             .look { [outbox] applier in
                 guard let applier else { return outcome.send(.failure(.closed)) }
-                let attempt = NodeTransaction.attempt(on: applier, outbox, mayEnd: take, body)
+                let attempt = NodeTransaction.attempt(
+                    on: applier, outbox, givenUp: { take() ? nil : .cancelled }, body)
                 outcome.send(.success(attempt))
                 sent.send(.success(attempt))
             })
         guard isPosted == .accepted else { throw .closed }
-        let late = NodeError(
-            code: .timedOut,
-            message: """
-                The node had no time for the transaction within \(patience), and nothing was sent. Wait longer; if it lasts, \
-                look at the functions that run where entries are applied: does one of them wait?
-                """)
         let result = await outcome.receive(
             onCancel: .failure(.cancelled), timeout: max(.zero, patience), onTimeout: .failure(late)
         )

@@ -155,17 +155,17 @@ extension NodeTransaction {
     /// - Parameters:
     ///   - applier: The stores. Called between two of its jobs, so that nothing is applied meanwhile.
     ///   - outbox: The outbox of their node.
-    ///   - mayEnd: Called once, behind the function: whether anybody still waits for it. If not, nothing is sent.
+    ///   - givenUp: Called once, after the function: why the caller has given up, if it has. Then nothing is sent.
     ///   - body: The function.
     /// - Returns: What came of it.
     package static func attempt<Value: Sendable>(
-        on applier: Applier, _ outbox: Outbox, mayEnd: () -> Bool = { true },
+        on applier: Applier, _ outbox: Outbox, givenUp: () -> NodeError? = { nil },
         _ body: (NodeTransaction) throws -> Value
     ) -> Attempt<Value> {
         let transaction = NodeTransaction(applier, outbox)
         let result = Result { try body(transaction) }
         transaction.isOver = true
-        guard mayEnd() else { return .failed(NodeError.cancelled) }
+        if let reason = givenUp() { return .failed(reason) }
         if transaction.failure is Torn { return .torn }
         if let failure = transaction.failure { return .failed(failure) }
         switch result {

@@ -204,16 +204,17 @@ struct TransactionTests {
         async throws
     {
         try await withAccounts { banks in
-            let (node, from, _) = banks[0]
+            let (node, from, to) = banks[0]
             let (begun, released) = (
                 AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0)
             )
-            let blocking = Task {
-                try await node.transaction { _ in
-                    begun.continuation.finish()
-                    released.wait()
-                }
+            // An observer that keeps the node from applying.
+            to.observe(\.balance) { account in
+                guard account.bookings > 0 else { return }
+                begun.continuation.finish()
+                released.wait()
             }
+            let booking = to.dispatch(.add(1))
             for await _ in begun.stream {}
             let error = await #expect(throws: NodeError.self) {
                 try await node.transaction(patience: .milliseconds(50)) {
@@ -222,7 +223,23 @@ struct TransactionTests {
             }
             #expect(error?.code == .timedOut)
             released.signal()
-            _ = try await blocking.value
+            try await booking.receipt()
+            try await node.barrier()
+            #expect(from.bookings == 0)
+        }
+    }
+
+    @Test func `a transaction whose function takes too long is never sent`() async throws {
+        try await withAccounts { banks in
+            let (node, from, _) = banks[0]
+            let error = await #expect(throws: NodeError.self) {
+                try await node.transaction(patience: .milliseconds(1)) { transaction in
+                    try transaction.dispatch(.add(1), to: from)
+                    let begun = ContinuousClock.now
+                    while ContinuousClock.now - begun < .milliseconds(5) {}
+                }
+            }
+            #expect(error?.code == .timedOut)
             try await node.barrier()
             #expect(from.bookings == 0)
         }

@@ -1,6 +1,7 @@
 import Foundation
 
-/// A new replica applies the whole log, compared with decoding and applying without a node.
+/// A new replica applies the whole log, compared with decoding and applying without a node, and with the same for the past of
+/// a store that is open.
 struct ReplayWorkload {
     let count: Int
 
@@ -14,6 +15,7 @@ struct ReplayWorkload {
             try whole.write(to: count)
             let decoder = try cluster.start(.decoder)
             var ours: [Double] = []
+            var past: [Double] = []
             var theirs: [DecoderKind: [Double]] = [:]
             func rate(_ nanoseconds: UInt64) -> Double {
                 Double(count) / (Double(nanoseconds) / 1e9)
@@ -22,7 +24,9 @@ struct ReplayWorkload {
                 settings.note("replay, round \(round + 1)")
                 for side in settings.sides(of: round) {
                     switch side {
-                    case .conflux: ours.append(rate(try whole.join(in: cluster)))
+                    case .conflux:
+                        ours.append(rate(try whole.join(in: cluster)))
+                        past.append(rate(try whole.writer.time(.past(History.name))))
                     case .partner:
                         for kind in [DecoderKind.canonical, .foundation] {
                             let order = Order.decodeActions(
@@ -38,6 +42,9 @@ struct ReplayWorkload {
             return [
                 row("\(count) entries; partner: decoding and applying alone", .canonical),
                 row("the same; partner: the same by Foundation's decoder", .foundation),
+                Row(
+                    "replay", "a state of the past; partner: a new replica", "actions/s",
+                    past, ours, isHigherBetter: true),
             ]
         }
     }

@@ -48,6 +48,9 @@ final class LedgerWorker<Table: RowTable> {
             try beginProbe(name, rows)
             return .took(0)
         case .endProbe: return .times(try await endProbe())
+        case .past(let name):
+            let store = try store(name)
+            return .took(try await timed { _ = try await store.state(at: store.version.sequence) })
         case .export(let name, let path):
             let bytes = try CanonicalCoder().encode(try store(name).value)
             try Data(bytes).write(to: URL(fileURLWithPath: path))

@@ -25,6 +25,8 @@ enum Order: Codable, Sendable {
     /// The same in the background, until `endProbe`, which reports the times.
     case beginProbe(String, rows: Int)
     case endProbe
+    /// Asks for the state that a ledger has now, by the number of the newest entry. Reports how long that took.
+    case past(String)
     /// Writes a ledger's canonical encoding to a file.
     case export(String, path: String)
     /// Closes the node.

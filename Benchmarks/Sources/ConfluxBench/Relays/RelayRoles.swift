@@ -3,6 +3,10 @@ import Foundation
 
 /// A node with one action in flight, and subscribers in the same process, so that both have one clock.
 enum RelayRoles {
+    /// From one action to the next: longer than the slowest shape takes. So all shapes have one rate, and what the
+    /// sequencer does by time is the same share of each action.
+    private static let pace = Duration.milliseconds(25)
+
     static func audience(at place: Place, feeds: [String], subscribers: Int, count: Int)
         async throws
     {
@@ -15,7 +19,10 @@ enum RelayRoles {
         Control.awaitStart()
         var action = OpaqueRecord(bytes: Role.payloadBytes)
         var times: [UInt64] = []
+        let clock = ContinuousClock()
+        let began = clock.now
         for index in 0..<count {
+            try await clock.sleep(until: began + pace * index)
             action.write(producer: 0, index: index)
             let start = monotonicNanoseconds()
             let receipt = try await Store<FrameState<OpaqueRecord>>.actions.dispatch(action)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// One small action in flight, until the last of many subscribers has it: through relays, beside the sequencer alone.
+/// One small action each 25 ms, until the last of many subscribers has it: through relays, beside the sequencer alone.
 struct RelaysWorkload {
     let count: Int
 

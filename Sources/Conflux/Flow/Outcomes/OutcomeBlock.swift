@@ -248,6 +248,8 @@ package final class OutcomeBlock: Sendable {
             ledger.waiterCount += 1
             return ledger.waiterCount
         }
+        var deadline: Deadline?
+        defer { deadline?.forget() }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let known = ledger.withLock { ledger -> Outcome? in
@@ -259,7 +261,7 @@ package final class OutcomeBlock: Sendable {
                 }
                 if let known { return continuation.resume(returning: known) }
                 guard let limit else { return }
-                limit.whenOver { [weak self, address] in
+                deadline = limit.whenOver { [weak self, address] in
                     self?.giveUp(id, for: index, .timedOut(after: limit, awaiting: address))
                 }
             }

@@ -1,0 +1,139 @@
+import Dispatch
+import Synchronization
+
+/// Keeps the deadlines of all waits, with one timer for all of them.
+///
+/// Most waits end long before their deadline. A timer for each would wake a thread of the system twice: when it is set, and
+/// when it fires for nobody.
+///
+/// *Invariant*: the timer fires at the earliest deadline, or before it.
+final class Deadlines: @unchecked Sendable {  // The timer is set under the lock.
+    static let shared = Deadlines()
+
+    fileprivate struct Content {
+        /// What happens at each deadline, by its number. Those of waits that have ended are not there.
+        var bodies: [UInt64: @Sendable () -> Void] = [:]
+        /// A binary heap: no deadline is earlier than its parent's, which is at half its index.
+        var heap: [(due: UInt64, number: UInt64)] = []
+        var lastNumber: UInt64 = 0
+        /// When the timer fires.
+        var firesAt = UInt64.max
+    }
+
+    private let content = Mutex(Content())
+    private let timer = DispatchSource.makeTimerSource(queue: .global())
+
+    /// How many deadlines of waits that have ended stay in the heap at least, before these are removed.
+    private static let endedMax = 64
+
+    private init() {
+        timer.setEventHandler { [unowned self] in fire() }
+        timer.activate()
+    }
+
+    /// Adds a deadline.
+    ///
+    /// - Parameters:
+    ///   - due: The uptime in nanoseconds.
+    ///   - body: Called then, unless it was forgotten. It must not wait.
+    /// - Returns: The number of the deadline.
+    func add(at due: UInt64, _ body: @escaping @Sendable () -> Void) -> UInt64 {
+        content.withLock { content in
+            content.lastNumber += 1
+            content.bodies[content.lastNumber] = body
+            content.push((due, content.lastNumber))
+            set(&content)
+            return content.lastNumber
+        }
+    }
+
+    /// Removes a deadline, if it is still to come.
+    func forget(_ number: UInt64) {
+        content.withLock { content in
+            guard content.bodies.removeValue(forKey: number) != nil else { return }
+            if content.heap.count > 2 * content.bodies.count + Self.endedMax { content.sweep() }
+        }
+    }
+
+    private func fire() {
+        let due = content.withLock { content in
+            content.firesAt = .max
+            let due = content.takeDue(at: DispatchTime.now().uptimeNanoseconds)
+            set(&content)
+            return due
+        }
+        for body in due { body() }
+    }
+
+    /// Sets the timer, if it would fire too late.
+    private func set(_ content: inout Content) {
+        guard let first = content.heap.first, first.due < content.firesAt else { return }
+        content.firesAt = first.due
+        timer.schedule(
+            deadline: DispatchTime(uptimeNanoseconds: first.due), leeway: .milliseconds(1))
+    }
+}
+
+extension Deadlines.Content {
+    mutating func push(_ element: (due: UInt64, number: UInt64)) {
+        heap.append(element)
+        var index = heap.count - 1
+        while index > 0, heap[index].due < heap[(index - 1) / 2].due {
+            heap.swapAt(index, (index - 1) / 2)
+            index = (index - 1) / 2
+        }
+    }
+
+    /// Removes what is due, and returns what is to be called.
+    mutating func takeDue(at now: UInt64) -> [@Sendable () -> Void] {
+        var due: [@Sendable () -> Void] = []
+        while let first = heap.first, first.due <= now || bodies[first.number] == nil {
+            if let body = bodies.removeValue(forKey: first.number) { due.append(body) }
+            pop()
+        }
+        return due
+    }
+
+    private mutating func pop() {
+        heap.swapAt(0, heap.count - 1)
+        heap.removeLast()
+        var index = 0
+        while true {
+            let children = (2 * index + 1..<2 * index + 3).clamped(to: 0..<heap.count)
+            guard let least = children.min(by: { heap[$0].due < heap[$1].due }),
+                heap[least].due < heap[index].due
+            else { return }
+            heap.swapAt(index, least)
+            index = least
+        }
+    }
+
+    /// Removes the deadlines of waits that have ended.
+    mutating func sweep() {
+        heap.removeAll { bodies[$0.number] == nil }
+        // What is sorted is a heap, too.
+        heap.sort { $0.due < $1.due }
+    }
+}
+
+/// A deadline that was set by ``Swift/Duration/whenOver(_:)``.
+package struct Deadline: Sendable {
+    fileprivate let number: UInt64
+
+    /// Ends it before it comes. Call it when a wait has ended.
+    package func forget() { Deadlines.shared.forget(number) }
+}
+
+extension Duration {
+    /// Calls a function once this time is over. All deadlines of waits are kept by this.
+    ///
+    /// - Parameter body: Called on a thread of the system, within a few milliseconds; not at all if that is never. It
+    ///   must not wait.
+    /// - Returns: The deadline; nil if it never comes.
+    @discardableResult
+    package func whenOver(_ body: @escaping @Sendable () -> Void) -> Deadline? {
+        let due = DispatchTime.now() + dispatchInterval
+        guard due != .distantFuture else { return nil }
+        return Deadline(number: Deadlines.shared.add(at: due.uptimeNanoseconds, body))
+    }
+}
