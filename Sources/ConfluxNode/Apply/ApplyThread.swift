@@ -30,6 +30,8 @@ final class ApplyThread: @unchecked Sendable {
     /// The longest time that the link's thread may apply before it must leave applying to this one for a while.
     private static let shortMax = Duration.microseconds(500)
     private static let waiversMax = 100
+    /// How long a caller that wants to look waits for others to finish: as long as it takes to wake a thread.
+    private static let lookWaitMax = Duration.microseconds(30)
 
     init(
         jobs: Mailbox<ApplyJob>, link: LinkPort, progress: SharedProgress,
@@ -102,7 +104,12 @@ final class ApplyThread: @unchecked Sendable {
     ///
     /// - Returns: What the function returned; nil if this thread must call it.
     func lookAtOnce<Value>(_ body: (Applier) -> Value) -> Value? {
-        guard role.try() else { return nil }
+        // A caller that has just got a receipt finds the thread that gave it still at work, for some microseconds.
+        let begun = Moment.now.monotonic
+        while !role.try() {
+            guard Moment.now.monotonic - begun < Self.lookWaitMax else { return nil }
+            NamedThread.yield()
+        }
         defer { endAside() }
         guard !isStopped, jobs.count == 0 else { return nil }
         meter.jobBegins(at: Moment.now.monotonic)

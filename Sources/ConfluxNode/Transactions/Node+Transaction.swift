@@ -100,12 +100,6 @@ extension NodeCore {
             let text = "the node has too much to apply to begin a transaction; try again later"
             throw NodeError(code: .unanswered, message: text)
         }
-        let late = NodeError(
-            code: .timedOut,
-            message: """
-                The node had no time for the transaction within \(patience), and nothing was sent. Wait longer; if it lasts, \
-                look at the functions that run where entries are applied: does one of them wait?
-                """)
         let deadline = Moment.now.monotonic + patience
         let atOnce = scope.run {
             sender.look { applier in
@@ -113,7 +107,8 @@ extension NodeCore {
                     on: applier, outbox,
                     givenUp: {
                         Task.isCancelled
-                            ? .cancelled : Moment.now.monotonic > deadline ? late : nil
+                            ? .cancelled
+                            : Moment.now.monotonic > deadline ? .late(patience) : nil
                     }, body)
             }
         }
@@ -138,8 +133,8 @@ extension NodeCore {
             })
         guard isPosted == .accepted else { throw .closed }
         let result = await outcome.receive(
-            onCancel: .failure(.cancelled), timeout: max(.zero, patience), onTimeout: .failure(late)
-        )
+            onCancel: .failure(.cancelled), timeout: max(.zero, patience),
+            onTimeout: .failure(.late(patience)))
         if case .failure = result, !take() {
             return try await sent.receive(onCancel: .failure(.cancelled)).get()
         }
@@ -179,5 +174,16 @@ extension NodeCore {
         case .refused: throw .refusedInPart(failure)
         default: throw failure
         }
+    }
+}
+
+extension NodeError {
+    fileprivate static func late(_ patience: Duration) -> NodeError {
+        NodeError(
+            code: .timedOut,
+            message: """
+                The node had no time for the transaction within \(patience), and nothing was sent. Wait longer; if it lasts, \
+                look at the functions that run where entries are applied: does one of them wait?
+                """)
     }
 }
