@@ -29,10 +29,14 @@ package protocol ActionRoute<S>: AnyObject, Sendable {
 
     /// Whether the actions with an origin came by this route, or by another one of the same node.
     func isOrigin(_ origin: Origin) -> Bool
+
+    /// Who takes its actions to the log, as ``PreparedAction/sender``; nil if nobody does.
+    var sender: ObjectIdentifier? { get }
 }
 
 extension ActionRoute {
     package func isOrigin(_ origin: Origin) -> Bool { false }
+    package var sender: ObjectIdentifier? { nil }
 }
 
 extension ActionRoute {

@@ -8,6 +8,8 @@ final class EventRoute: ActionRoute {
 
     init(_ outbox: Outbox) { self.outbox = outbox }
 
+    var sender: ObjectIdentifier? { ObjectIdentifier(outbox) }
+
     func submit(_ action: SharedEvents.Action, mayWait: Bool) -> DispatchHandle {
         do throws(DispatchError) {
             let prepared = try entry(of: action)

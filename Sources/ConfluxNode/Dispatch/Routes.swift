@@ -42,6 +42,8 @@ package final class OutboxRoute<S: BridgedState>: ActionRoute {
     /// Whether the node takes no more actions.
     var isClosed: Bool { outbox.isClosedForActions }
 
+    package var sender: ObjectIdentifier? { ObjectIdentifier(outbox) }
+
     /// Whether the route leads to this outbox.
     func leads(to other: Outbox) -> Bool { outbox === other }
 

@@ -143,12 +143,13 @@ extension Scope {
     ///
     /// The states handle it in the order of their first use, except for stores that wait for others
     /// (``order(_:after:)``). Any two events, transactions or global actions reach all stores that
-    /// they have in common in the same order. If a node bridges a state, or hosts a store of it,
-    /// the state's action goes to the log instead. It then reaches all processes, in the order of
-    /// the log. The event itself follows, for all states that this scope doesn't know or hosts no store of, and that
-    /// handle it in any other process. All of that stands at one place, and is taken or rejected together;
-    /// one that can't be encoded, or whose bridge has stopped, fails alone. In a process that has stores of several of
-    /// these states, all of these stores have changed before any of their observers is called. Stores of classes with
+    /// they have in common in the same order.
+    ///
+    /// If a node is connected, the event is one entry of the log, which all replicated stores of all states that handle it
+    /// apply, at one number, in every process. If middleware here listens to the actions of a state, or a node only
+    /// bridges it, that state's action is an entry of its own next to the event's: all of them are taken or rejected
+    /// together. One that can't be encoded, or whose bridge has stopped, fails alone. In a process that has stores of several
+    /// of these states, all of these stores have changed before any of their observers is called. Stores of classes with
     /// executors of their own are excepted, and so are stores that are catching up.
     ///
     /// If a scope has several nodes, the event goes by the first of them. An event that is not ``Event/isShared`` does
@@ -186,9 +187,17 @@ extension Scope {
         let tally = Tally()
         var parts: [any DispatchPart] = []
         var failure = DispatchError.noHandler(of: type(of: event))
-        // The states with routes of their own, and whether any of them takes part.
+        let isShared = watch == nil && type(of: event).isShared
+        let log = isShared ? channel(of: SharedEvents.self).currentRoute?.route.sender : nil
+        // The states whose actions go to the log next to the event, and whether any of them takes part.
         var (others, isRouted) = ([String](), false)
+        // The place of the first state here that takes the event itself from the log.
+        var place: Int?
         for (index, channel) in eventChannels.enumerated() {
+            if let log, channel.takesFromLog(event, sentBy: log) {
+                place = place ?? index
+                continue
+            }
             let route = channel.nameOfRoute(for: event)
             if let route { others.append(route) }
             do throws(DispatchError) {
@@ -203,16 +212,16 @@ extension Scope {
             }
         }
         var count = parts.count
-        if watch == nil, type(of: event).isShared, channel(of: SharedEvents.self).isRouted {
-            // What becomes of the actions next to it becomes of it. Otherwise any store here counts more.
-            let isSilent = isRouted
+        if log != nil {
+            // What becomes of the actions next to it becomes of it. If no state here takes it, any store here counts more.
+            let (isSilent, order) = (isRouted && place == nil, place ?? .max - 1)
             if !isSilent { count += 1 }
             parts.append(
                 ActionPart<SharedEvents>(
                     MiddlewareTable.Passing(
                         unseen: SharedEvents.Action(event: event, others: others), label),
                     to: .all, in: self
-                ) { if !isSilent { tally.report($0, order: .max - 1) } })
+                ) { if !isSilent { tally.report($0, order: order) } })
         }
         if parts.isEmpty { tally.report(.failed(failure), order: 0) }
         tally.expect(max(count, 1))
@@ -225,6 +234,14 @@ extension Scope {
 protocol EventChannel: StateChannel {
     /// Throws if the state handles an event by an action that takes a route.
     func checkLock(sending event: any Event) throws(StoreError)
+
+    /// Whether the state handles an event once it comes back from the log: a node hosts stores of it, and no middleware would
+    /// change or stop its action.
+    ///
+    /// - Parameters:
+    ///   - event: The event.
+    ///   - sender: Who takes the event to the log.
+    func takesFromLog(_ event: any Event, sentBy sender: ObjectIdentifier) -> Bool
 
     /// The name of the state, if it handles an event by an action that takes a route.
     func nameOfRoute(for event: any Event) -> String?
@@ -248,6 +265,13 @@ extension GlobalChannel: EventChannel {
     func checkLock(sending event: any Event) throws(StoreError) {
         guard isRouted, events?.action(for: event) != nil else { return }
         throw .noLock(over: S.self)
+    }
+
+    func takesFromLog(_ event: any Event, sentBy sender: ObjectIdentifier) -> Bool {
+        // A store that a node hosts has a route of its own. By opening it, the log has learnt what its state handles.
+        currentRoute?.route.sender == sender && events?.action(for: event) != nil
+            && lanes.contains { Self.core($0).currentRoute != nil }
+            && scope.middleware.observers(of: nil).ignoreDispatches(of: S.Action.self)
     }
 
     func nameOfRoute(for event: any Event) -> String? {
