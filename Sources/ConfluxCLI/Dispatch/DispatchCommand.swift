@@ -101,8 +101,8 @@ enum DispatchCommand {
                 #"conflux dispatch document/prefs '{"remove":{"at":"/draft"}}' --if-unchanged-since 17"#
             ),
             .init(
-                "Reset the counter each night, until conflux timers counter --cancel nightly",
-                "conflux dispatch counter reset --at 2030-01-01T02:00:00+01:00 --every 24h --key nightly"
+                "Increment the counter each night, until conflux timers counter --cancel nightly",
+                "conflux dispatch counter increment --at 2030-01-01T02:00:00Z --every 24h --key nightly"
             ),
             .init(
                 "Dispatch a stream while nobody else does so",

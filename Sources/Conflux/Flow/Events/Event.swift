@@ -146,9 +146,8 @@ extension Scope {
     /// they have in common in the same order.
     ///
     /// If a node is connected, the event is one entry of the log, which all replicated stores of all states that handle it
-    /// apply, at one number, in every process. If middleware here listens to the actions of a state, or a node only
-    /// bridges it, that state's action is an entry of its own next to the event's: all of them are taken or rejected
-    /// together. One that can't be encoded, or whose bridge has stopped, fails alone. In a process that has stores of several
+    /// apply, at one number, in every process. If middleware here listens to the actions of a state, that state's action is an
+    /// entry of its own next to the event's: all of them are taken or rejected together. One that can't be encoded, or whose bridge has stopped, fails alone. In a process that has stores of several
     /// of these states, all of these stores have changed before any of their observers is called. Stores of classes with
     /// executors of their own are excepted, and so are stores that are catching up.
     ///
@@ -235,8 +234,7 @@ protocol EventChannel: StateChannel {
     /// Throws if the state handles an event by an action that takes a route.
     func checkLock(sending event: any Event) throws(StoreError)
 
-    /// Whether the state handles an event once it comes back from the log: a node hosts stores of it, and no middleware would
-    /// change or stop its action.
+    /// Whether the state handles an event once it comes back from the log: no middleware would change or stop its action.
     ///
     /// - Parameters:
     ///   - event: The event.
@@ -268,9 +266,8 @@ extension GlobalChannel: EventChannel {
     }
 
     func takesFromLog(_ event: any Event, sentBy sender: ObjectIdentifier) -> Bool {
-        // A store that a node hosts has a route of its own. By opening it, the log has learnt what its state handles.
+        // Before a node routes a state, the log has learnt what the state handles.
         currentRoute?.route.sender == sender && events?.action(for: event) != nil
-            && lanes.contains { Self.core($0).currentRoute != nil }
             && scope.middleware.observers(of: nil).ignoreDispatches(of: S.Action.self)
     }
 
