@@ -15,6 +15,8 @@ final class GatewayService: WorkerService {
     private let arguments: Invocation
     /// The stores that it is to serve.
     private let stores: [StoreName]
+    /// The states whose code the program has.
+    private let known: Set<String>
     private let epochs = EpochTable()
     private let streams = StreamHub()
     private let ring = CommitRing()
@@ -45,9 +47,12 @@ final class GatewayService: WorkerService {
     /// Every open request has an outcome, and some more messages are on their way at times.
     private static let mailboxMax = 1 << 20
 
-    init(_ arguments: Invocation, _ stores: [StoreName]) throws(ZeroMQError) {
+    init(
+        _ arguments: Invocation, _ stores: [StoreName], knowing states: [HostedState]
+    ) throws(ZeroMQError) {
         self.arguments = arguments
         self.stores = stores
+        known = Set(states.map(\.name))
         waker = try Waker()
         mailbox = Mailbox(capacity: Self.mailboxMax, waker: waker)
     }
@@ -215,7 +220,8 @@ final class GatewayService: WorkerService {
                         mayChange: arguments[MonitoringOptions.httpToken] != nil, stores: { stores }
                     )
                 )
-                state.past = PastDesk(PastReader(of: node.core.address, node.settings))
+                state.past = PastDesk(
+                    PastReader(of: node.core.address, node.settings), knowing: known)
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
                 state.isServing = true
             } catch {

@@ -93,6 +93,24 @@ class Reading(ConsoleTest):
         expect(row).to_contain_text("refused")
         expect(row).to_contain_text("nothing is at")
 
+    def test_a_state_without_code_is_shown_as_its_snapshot(self):
+        worker = cluster.worker("w", "ledger", program="VaryingWorker")
+        self.addCleanup(cluster.run, "drop", "ledger", "--yes")
+        cluster.dispatch("ledger", {"add": {"amount": 7}})
+        page = self.open("#/stores/ledger/shared")
+        notice = page.get_by_role("alert")
+        expect(notice).to_contain_text("This program does not have the code of ledger. There is no snapshot of it yet")
+        expect(page.get_by_role("treeitem").filter(has_text="total")).to_contain_text("0")
+        # A planned stop leaves a snapshot.
+        cluster.stop(worker)
+        expect(notice).to_contain_text("This is its snapshot at")
+        expect(notice).to_contain_text("later entries are not applied")
+        expect(page.get_by_role("treeitem").filter(has_text="total")).to_contain_text("7")
+        expect(page.get_by_label("Time travel")).not_to_be_visible()
+        page.goto(page.url.split("?")[0] + "?at=1")
+        expect(page.get_by_role("alert")).to_contain_text("keeps no state of ledger/shared at or before 1")
+        expect(page.get_by_role("tree")).not_to_be_visible()
+
     def test_an_entry_has_a_way(self):
         number = cluster.dispatch(PREFS, {"set": {"at": "/way", "value": True}})
         page = self.open("#/entries")
@@ -117,7 +135,7 @@ class Reading(ConsoleTest):
 
     def test_what_is_not_there_is_said(self):
         page = self.open("#/stores/document/none")
-        expect(page.get_by_role("alert").first).to_contain_text("does not serve document/none")
+        expect(page.get_by_role("alert").first).to_contain_text("There is no store document/none")
         page.goto(page.url.split("#")[0] + "#/nothing")
         expect(page.get_by_role("heading", level=1)).to_contain_text("Nothing here")
         page.goto(page.url.split("#")[0] + "#/entries/x")
