@@ -19,7 +19,7 @@ final class GatewayService: WorkerService {
     private let known: Set<String>
     private let epochs = EpochTable()
     private let streams = StreamHub()
-    private let ring = CommitRing()
+    let ring = CommitRing()
     private let mailbox: Mailbox<GatewayThread.Message>
     private let waker: Waker
     private let state = Mutex(State())
@@ -58,9 +58,11 @@ final class GatewayService: WorkerService {
     }
 
     var tap: (@Sendable (Commit) -> Void)? {
-        { [epochs, ring] commit in
+        // Only over HTTP does anybody look at it.
+        let ring = arguments[MonitoringOptions.http] == nil ? nil : ring
+        return { [epochs] commit in
             epochs.note(commit)
-            ring.note(commit)
+            ring?.note(commit)
         }
     }
 
