@@ -1,6 +1,7 @@
 """The console in a real browser, on a real cluster."""
 
 import json
+import re
 import threading
 import unittest
 
@@ -110,6 +111,33 @@ class Reading(ConsoleTest):
         page.goto(page.url.split("?")[0] + "?at=1")
         expect(page.get_by_role("alert")).to_contain_text("keeps no state of ledger/shared at or before 1")
         expect(page.get_by_role("tree")).not_to_be_visible()
+
+    def test_the_sequencers_disk_and_its_bounds_are_shown(self):
+        page = self.open()
+        sequencer = page.get_by_label("Sequencer", exact=True)
+        expect(sequencer).to_contain_text(re.compile(r"Free on its disk.*GiB"))
+        expect(sequencer.get_by_role("meter", name="The log's size")).to_be_visible()
+        expect(page.get_by_label("Bounds", exact=True)).to_contain_text("Bounds of the sequencer")
+        self.assertEqual(page.faults, [])
+
+    def test_alarms_of_the_sequencer_lead_to_the_runbook(self):
+        def ail(route):
+            answer = route.fetch()
+            overview = answer.json()
+            health = {"bounds": [{"name": "storesMax", "level": 19_000, "limit": 20_000}], "clockBehind": True, "freeBytes": 2**20, "held": "counter/shared holds the log", "limitBytes": 2**30, "slowed": True, "usedBytes": 2**30}
+            overview["sequencer"]["health"] = health
+            route.fulfill(response=answer, json=overview)
+
+        page = self.open()
+        page.route("**/api/v1/status", ail)
+        for text, chapter in [
+            ("The log is nearly full", "disk-full"), ("The log's disk is nearly full", "disk-full"), ("Actions are admitted slowly", "slow-nodes"),
+            ("The sequencer's clock is wrong", "wrong-clock"), ("storesMax is nearly reached", "sizing"),
+        ]:
+            alarm = page.get_by_role("listitem").filter(has_text=text)
+            expect(alarm.get_by_role("link", name="Runbook")).to_have_attribute("href", f"#/runbook/{chapter}")
+        page.get_by_role("listitem").filter(has_text="The log is nearly full").get_by_role("link", name="Runbook").click()
+        expect(page.get_by_role("heading", name="Disk full")).to_be_in_viewport()
 
     def test_an_entry_has_a_way(self):
         number = cluster.dispatch(PREFS, {"set": {"at": "/way", "value": True}})
