@@ -372,6 +372,26 @@ class Changing(ConsoleTest):
         expect(form).to_contain_text("refused")
         expect(form).to_contain_text("nothing is at")
 
+    def test_the_way_of_an_action_from_this_page_has_its_times(self):
+        page = self.unlock(f"#/stores/{PREFS}")
+        form = page.get_by_role("form", name="Dispatch an action")
+        form.get_by_label("Action").select_option("set")
+        form.get_by_label("at", exact=True).fill("/sent")
+        form.get_by_label("value").fill("1")
+        form.get_by_role("button", name="Dispatch").click()
+        form.get_by_role("link").click()
+        way = page.get_by_label("Its way")
+        expect(way).to_contain_text(re.compile(r"From this page, at \d\d:\d\d:\d\d\.\d{3} of this browser's clock"))
+        expect(way).to_contain_text(re.compile(r"At \d\d:\d\d:\d\d\.\d{3} of the sequencer's clock"))
+        expect(way).to_contain_text(re.compile(r"At the latest .* after the dispatch"))
+        expect(way).to_contain_text("up to two seconds late")
+        for name in ("alpha", "beta"):
+            expect(way.get_by_role("row").filter(has=page.get_by_text(name, exact=True))).to_contain_text("after the dispatch")
+        # Of another action, this page does not know when it was dispatched.
+        number = cluster.dispatch(PREFS, {"set": {"at": "/sent", "value": 2}})
+        page.goto(page.url.split("#")[0] + f"#/entries/{number}?store={PREFS}")
+        expect(way).to_contain_text("The log does not keep when")
+
     def test_a_decision_is_behind_a_question(self):
         page = self.unlock("#/stores/counter/shared")
         page.get_by_role("button", name="Freeze").click()

@@ -4,6 +4,8 @@ import { count, plural, size } from "./dom.js";
 
 /** How many samples are kept, about one a second. */
 export const SAMPLES = 120;
+/** How many entries are watched on their way. */
+const WATCHED_MAX = 20;
 /** With fewer free bytes, a disk is nearly full: as in the rules for Prometheus. */
 const FREE_BYTES_MIN = 512 * 2 ** 20;
 /** A node that has been behind for this many samples is slow. */
@@ -21,6 +23,8 @@ export class Model {
   #behind = new Map();
   /** For entries that are looked at: when each node was first seen to have applied them. */
   #watched = new Map();
+  /** Of entries that this page dispatched: when, and how many milliseconds later the receipt was here. */
+  #sent = new Map();
 
   take(overview) {
     const now = performance.now();
@@ -98,10 +102,21 @@ export class Model {
 
   // MARK: One entry
 
+  /** Notes an entry that this page has dispatched, as soon as there is a receipt. */
+  sent(sequence, at, took) {
+    this.#sent.set(sequence, { at, took });
+    this.#watched.set(sequence, new Map());
+    for (const map of [this.#sent, this.#watched]) if (map.size > WATCHED_MAX) map.delete(map.keys().next().value);
+    if (this.overview?.sequencer) this.#watch(this.overview.sequencer);
+  }
+
+  /** When this page dispatched an entry: {at, took}; undefined if it did not. */
+  dispatch(sequence) { return this.#sent.get(sequence); }
+
   /** Begins to note when nodes have applied an entry. */
   watch(sequence) {
     if (!this.#watched.has(sequence)) this.#watched.set(sequence, new Map());
-    if (this.#watched.size > 20) this.#watched.delete(this.#watched.keys().next().value);
+    if (this.#watched.size > WATCHED_MAX) this.#watched.delete(this.#watched.keys().next().value);
     if (this.overview?.sequencer) this.#watch(this.overview.sequencer, true);
   }
 

@@ -388,7 +388,7 @@ export class StoreView {
     try {
       const { actions } = await get(`${this.#path}/actions`);
       if (this.#closed) return;
-      replace(this.#form, h("h2", {}, "Dispatch"), new ActionForm(this.#name, actions).element);
+      replace(this.#form, h("h2", {}, "Dispatch"), new ActionForm(this.#name, actions, this.#page.model).element);
       this.#form.hidden = !this.#page.model.mayChange;
     } catch {} // Without the shapes there is no form. What is wrong with the store is said of its state.
   }
