@@ -88,7 +88,7 @@ public enum Gateway {
         try check(arguments, served)
         let service: GatewayService
         do throws(ZeroMQError) {
-            service = try GatewayService(arguments, served)
+            service = try GatewayService(arguments, served, knowing: states)
         } catch {
             throw arguments.usageError("\(error)")
         }

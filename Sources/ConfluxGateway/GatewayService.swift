@@ -15,9 +15,11 @@ final class GatewayService: WorkerService {
     private let arguments: Invocation
     /// The stores that it is to serve.
     private let stores: [StoreName]
+    /// The states whose code the program has.
+    private let known: Set<String>
     private let epochs = EpochTable()
     private let streams = StreamHub()
-    private let ring = CommitRing()
+    let ring = CommitRing()
     private let mailbox: Mailbox<GatewayThread.Message>
     private let waker: Waker
     private let state = Mutex(State())
@@ -45,17 +47,22 @@ final class GatewayService: WorkerService {
     /// Every open request has an outcome, and some more messages are on their way at times.
     private static let mailboxMax = 1 << 20
 
-    init(_ arguments: Invocation, _ stores: [StoreName]) throws(ZeroMQError) {
+    init(
+        _ arguments: Invocation, _ stores: [StoreName], knowing states: [HostedState]
+    ) throws(ZeroMQError) {
         self.arguments = arguments
         self.stores = stores
+        known = Set(states.map(\.name))
         waker = try Waker()
         mailbox = Mailbox(capacity: Self.mailboxMax, waker: waker)
     }
 
     var tap: (@Sendable (Commit) -> Void)? {
-        { [epochs, ring] commit in
+        // Only over HTTP does anybody look at it.
+        let ring = arguments[MonitoringOptions.http] == nil ? nil : ring
+        return { [epochs] commit in
             epochs.note(commit)
-            ring.note(commit)
+            ring?.note(commit)
         }
     }
 
@@ -215,7 +222,8 @@ final class GatewayService: WorkerService {
                         mayChange: arguments[MonitoringOptions.httpToken] != nil, stores: { stores }
                     )
                 )
-                state.past = PastDesk(PastReader(of: node.core.address, node.settings))
+                state.past = PastDesk(
+                    PastReader(of: node.core.address, node.settings), knowing: known)
                 state.thread = try NamedThread("conflux-gateway") { thread.run() }
                 state.isServing = true
             } catch {

@@ -32,6 +32,10 @@ public protocol ActionLog: AnyObject {
     /// again: checkpoints, snapshots and what truncation needs.
     var space: LogSpace { get }
 
+    /// How many bytes are free on the disk of the log; nil if it has none here, or the system does not say. By default
+    /// it is nil.
+    var freeBytes: UInt64? { get }
+
     /// Begins a term: raises the log's epoch, durably, whatever the durability of appends. From then on
     /// every earlier claim is superseded. The claim discards unfinished snapshots, and snapshots above the
     /// log's end, whose history is lost.
@@ -271,6 +275,9 @@ extension [LoggedCommit] {
 extension ActionLog {
     /// Whether only the reserve of the bound is left.
     public var isNearlyFull: Bool { space.room == .nearlyFull }
+
+    /// No disk here.
+    public var freeBytes: UInt64? { nil }
 
     /// The list of a log whose list is either intact or not readable at all.
     public func snapshotList() throws(LogError) -> SnapshotList {

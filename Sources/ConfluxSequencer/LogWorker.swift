@@ -30,6 +30,8 @@ package enum LogJob: Sendable {
     case keepAside(AsideRun)
     /// Saves a piece of a checkpoint. The outcome goes to the thread that made it, not to the machine.
     case save(CheckpointPiece, @Sendable (LogError?) -> Void)
+    /// Says how much of the log's bound and of its disk is used now.
+    case measure
     /// Calls a function, to show that the thread has come this far.
     case probe(@Sendable () -> Void)
     case close
@@ -177,6 +179,7 @@ package final class LogWorker {
             done(error)
             // A change that may have happened, or may yet happen, ends the term.
             if let error, error.code == .unknownOutcome || error.code == .moved { throw error }
+        case .measure: tellSpace()
         case .probe(let passed): passed()
         case .close: close()
         case .rest: preconditionFailure("the rest of a job is done as that job")
@@ -281,13 +284,14 @@ package final class LogWorker {
 
     /// Tells the machine how much room the log has.
     private func tellRoom() {
+        guard epoch != .none, !log.space.isAlike(space) else { return }
+        tellSpace()
+    }
+
+    private func tellSpace() {
         guard epoch != .none else { return }
-        let space = log.space
-        guard
-            space.room != self.space.room || space.advice != self.space.advice
-                || space.limitBytes != self.space.limitBytes
-        else { return }
-        self.space = space
+        space = log.space
+        space.freeBytes = log.freeBytes
         answer(.logSpace(space))
     }
 

@@ -57,6 +57,8 @@ final class ServingThread {
     private var commitTimes = CommitTimes()
     /// When the meter was last updated.
     private var publishedAt = Duration.zero
+    /// Whether somebody asked for the status, so that the log's space is measured for the next one.
+    private var isAskedForStatus = false
 
     /// How long to take frames before the log's answers have their turn.
     private static let turnMax = Duration.milliseconds(1)
@@ -151,6 +153,9 @@ final class ServingThread {
         meter.publish(
             machine.gauges, machine.tally, commitTimes,
             bounds: router.levels.bounds(of: "router") + feed.levels.bounds(of: "feed"), at: now)
+        guard isAskedForStatus, isServing else { return }
+        isAskedForStatus = false
+        jobs.post(.measure)
     }
 
     private func tellOmissions() {
@@ -344,6 +349,7 @@ final class ServingThread {
 
     private func serve(_ beat: Beat) {
         isServing = true
+        isAskedForStatus = true
         failure = nil
         renewal.begun(at: .now)
         events(.serving(log: beat.log, epoch: machine.epoch, last: beat.last))
@@ -361,6 +367,9 @@ final class ServingThread {
     }
 
     func send(_ message: SequencerMessage, to connection: ConnectionID) {
+        if case .answer(let answer) = message, case .status = answer.body {
+            isAskedForStatus = true
+        }
         let route = RoutingID(connection)
         do throws(ZeroMQError) {
             // A message is lost if the queue is full or its receiver may no longer receive it. That is safe

@@ -1,5 +1,7 @@
 import Conflux
+import ConfluxArguments
 import ConfluxVocabulary
+import ConfluxWorker
 import Testing
 
 @testable import ConfluxGateway
@@ -80,6 +82,32 @@ struct ConsoleTests {
         // A later term may have numbers that were there before.
         ring.note(Self.commit(6, epoch: 2))
         #expect(ring.counts.present.total == 3)
+    }
+
+    @Test(arguments: [false, true])
+    func `without HTTP nobody can look at the entries, so none are kept`(hasHTTP: Bool) throws {
+        let program = Program(
+            Gateway.command("gateway", knowing: []), version: "1", conventions: .conflux)
+        let words = ["--ask", "tcp://127.0.0.1:0"] + (hasHTTP ? ["--http", "127.0.0.1:0"] : [])
+        guard case .run(let arguments) = try program.parse(words) else {
+            Issue.record("the line asks for no help")
+            return
+        }
+        let service = try GatewayService(arguments, [], knowing: [])
+        service.tap?(Self.commit(1))
+        #expect(service.ring.counts.present.total == (hasHTTP ? 1 : 0))
+        #expect(service.ring.commits(behind: .zero).count == (hasHTTP ? 1 : 0))
+    }
+
+    @Test func `nobody looks at the entries four times a second for no reader`() throws {
+        let feed = EntryFeed(CommitRing(), stores: { [] })
+        #expect(!feed.isTicking)
+        // Its connection is never used, since nothing answers.
+        let reader = HTTPExchange(
+            try #require(OpaquePointer(bitPattern: 8)), bodyBytesMax: 0,
+            tooLong: { ConsolePage.answer(Self.head("/")) }, { _, _ in })
+        _ = feed.stream(for: reader, of: nil)
+        #expect(feed.isTicking)
     }
 
     @Test func `an event tells what was left out`() throws {

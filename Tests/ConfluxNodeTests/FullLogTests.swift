@@ -77,6 +77,22 @@ struct FullLogTests {
         try await setup.close()
     }
 
+    @Test func `whoever asks twice learns the log's size and what is free on its disk`()
+        async throws
+    {
+        let setup = try await Setup(retainedBytes: 64 << 10)
+        for _ in 1...10 { try await setup.store.dispatch(Self.drop).receipt() }
+        let health = try await withDeadline { [node = setup.node] in
+            while true {
+                let health = try #require(try await node.sequencerStatus().health)
+                if health.freeBytes != nil, health.usedBytes > 10_000 { return health }
+            }
+        }
+        #expect(health.limitBytes == 2 << 20 && health.usedBytes < health.limitBytes)
+        #expect(health.held == nil && health.bounds.contains { $0.level > 0 })
+        try await setup.close()
+    }
+
     @Test func `a full log gets room even if all of it follows the newest checkpoint`() throws {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("conflux-\(Identifier.random())")

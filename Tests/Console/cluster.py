@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -19,32 +20,58 @@ SECONDS = 20
 class Cluster:
     """Ends every program that it has started."""
 
-    def __init__(self):
+    def __init__(self, etcd=False):
         self.folder = tempfile.mkdtemp(prefix="conflux-console-")
         self.programs = []
-        self.address = self.start("sequencer", "--data", self.path("log"), "--bind", "tcp://127.0.0.1:0")["address"]
+        self.log = ["--log", f"etcd://{self.etcd()}/console"] if etcd else ["--data", self.path("log")]
+        self.address = self.sequencer("ready")
+
+    def sequencer(self, event):
+        return self.start("sequencer", *self.log, "--bind", "tcp://127.0.0.1:0", event=event)["address"]
+
+    def standby(self):
+        """Starts another sequencer on the log, and returns its address once it stands by."""
+        return self.sequencer("standby")
+
+    def etcd(self):
+        """Starts an etcd, and returns its address."""
+        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+            client, peer = (f"127.0.0.1:{taken.getsockname()[1]}" for taken in (one, other))
+        program = subprocess.Popen(
+            ["etcd", "--name", "m", "--data-dir", self.path("etcd"), "--logger", "zap", "--listen-client-urls", f"http://{client}", "--advertise-client-urls", f"http://{client}",
+             "--listen-peer-urls", f"http://{peer}", "--initial-advertise-peer-urls", f"http://{peer}", "--initial-cluster", f"m=http://{peer}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.programs.append(program)
+        self.read(program, program.stderr, lambda line: "serving" in line and "client" in line)
+        return client
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def start(self, *arguments):
-        """Starts a program, and returns what it says once it is ready."""
-        program = subprocess.Popen([CONFLUX, *arguments, "--json"], stdout=subprocess.PIPE, text=True)
-        self.programs.append(program)
+    def start(self, *arguments, program=CONFLUX, event="ready"):
+        """Starts a program, and returns what it says with an event; without one, at once."""
+        process = subprocess.Popen(
+            [program, *arguments, "--json"], stdout=subprocess.PIPE if event else subprocess.DEVNULL, text=True,
+            env={**os.environ, "SWIFT_BACKTRACE": "enable=no"})
+        self.programs.append(process)
+        said = self.read(process, process.stdout, lambda line: json.loads(line).get("event") == event) if event else "{}"
+        return {**json.loads(said), "program": process}
+
+    def read(self, program, stream, is_wanted):
+        """Reads the lines of a program up to one, and goes on to read, since nothing may wait for somebody who reads."""
         timer = threading.Timer(SECONDS, program.kill)
         timer.start()
-        for line in program.stdout:
-            said = json.loads(line)
-            if said.get("event") == "ready":
-                timer.cancel()
-                # Nothing may wait for somebody who reads.
-                threading.Thread(target=program.stdout.read, daemon=True).start()
-                return {**said, "program": program}
+        line = next((line for line in stream if is_wanted(line)), None)
         timer.cancel()
-        raise AssertionError(f"{arguments[0]} did not get ready")
+        threading.Thread(target=stream.read, daemon=True).start()
+        if line is None:
+            raise AssertionError(f"{program.args[:2]} did not get ready")
+        return line
 
-    def worker(self, name, *stores):
-        return self.start("worker", "--connect", self.address, "--name", name, *self.named(stores))
+    def worker(self, name, *stores, program=None, options=[], event="ready"):
+        """Starts a worker of this program, or of one of the tests' own, in which the state needs no other name."""
+        line = ["--connect", self.address, "--name", name, *options, *self.named(stores)]
+        return self.start(*line, program=pathlib.Path(CONFLUX).with_name(program), event=event) if program else self.start("worker", *line, event=event)
 
     def gateway(self, *stores, http="127.0.0.1:0", token=None, name="gateway"):
         options = ["--http-token", self.token_file(token)] if token else []
@@ -61,10 +88,12 @@ class Cluster:
         return path
 
     def stop(self, started):
-        program = started["program"]
-        program.terminate()
-        program.wait(SECONDS)
-        self.programs.remove(program)
+        started["program"].terminate()
+        self.await_end(started)
+
+    def await_end(self, started):
+        started["program"].wait(SECONDS)
+        self.programs.remove(started["program"])
 
     def run(self, *arguments, stdin=None):
         return subprocess.run(
@@ -88,7 +117,6 @@ class Cluster:
     def close(self):
         for program in reversed(self.programs):
             program.terminate()
-        for program in self.programs:
             program.wait(SECONDS)
         shutil.rmtree(self.folder)
 

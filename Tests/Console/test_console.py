@@ -1,6 +1,7 @@
 """The console in a real browser, on a real cluster."""
 
 import json
+import re
 import threading
 import unittest
 
@@ -93,6 +94,51 @@ class Reading(ConsoleTest):
         expect(row).to_contain_text("refused")
         expect(row).to_contain_text("nothing is at")
 
+    def test_a_state_without_code_is_shown_as_its_snapshot(self):
+        worker = cluster.worker("w", "ledger", program="VaryingWorker")
+        self.addCleanup(cluster.run, "drop", "ledger", "--yes")
+        cluster.dispatch("ledger", {"add": {"amount": 7}})
+        page = self.open("#/stores/ledger/shared")
+        notice = page.get_by_role("alert")
+        expect(notice).to_contain_text("This program does not have the code of ledger. There is no snapshot of it yet")
+        expect(page.get_by_role("treeitem").filter(has_text="total")).to_contain_text("0")
+        # A planned stop leaves a snapshot.
+        cluster.stop(worker)
+        expect(notice).to_contain_text("This is its snapshot at")
+        expect(notice).to_contain_text("later entries are not applied")
+        expect(page.get_by_role("treeitem").filter(has_text="total")).to_contain_text("7")
+        expect(page.get_by_label("Time travel")).not_to_be_visible()
+        page.goto(page.url.split("?")[0] + "?at=1")
+        expect(page.get_by_role("alert")).to_contain_text("keeps no state of ledger/shared at or before 1")
+        expect(page.get_by_role("tree")).not_to_be_visible()
+
+    def test_the_sequencers_disk_and_its_bounds_are_shown(self):
+        page = self.open()
+        sequencer = page.get_by_label("Sequencer", exact=True)
+        expect(sequencer).to_contain_text(re.compile(r"Free on its disk.*GiB"))
+        expect(sequencer.get_by_role("meter", name="The log's size")).to_be_visible()
+        expect(page.get_by_label("Bounds", exact=True)).to_contain_text("Bounds of the sequencer")
+        self.assertEqual(page.faults, [])
+
+    def test_alarms_of_the_sequencer_lead_to_the_runbook(self):
+        def ail(route):
+            answer = route.fetch()
+            overview = answer.json()
+            health = {"bounds": [{"name": "storesMax", "level": 19_000, "limit": 20_000}], "clockBehind": True, "freeBytes": 2**20, "held": "counter/shared holds the log", "limitBytes": 2**30, "slowed": True, "usedBytes": 2**30}
+            overview["sequencer"]["health"] = health
+            route.fulfill(response=answer, json=overview)
+
+        page = self.open()
+        page.route("**/api/v1/status", ail)
+        for text, chapter in [
+            ("The log is nearly full", "disk-full"), ("The log's disk is nearly full", "disk-full"), ("Actions are admitted slowly", "slow-nodes"),
+            ("The sequencer's clock is wrong", "wrong-clock"), ("storesMax is nearly reached", "sizing"),
+        ]:
+            alarm = page.get_by_role("listitem").filter(has_text=text)
+            expect(alarm.get_by_role("link", name="Runbook")).to_have_attribute("href", f"#/runbook/{chapter}")
+        page.get_by_role("listitem").filter(has_text="The log is nearly full").get_by_role("link", name="Runbook").click()
+        expect(page.get_by_role("heading", name="Disk full")).to_be_in_viewport()
+
     def test_an_entry_has_a_way(self):
         number = cluster.dispatch(PREFS, {"set": {"at": "/way", "value": True}})
         page = self.open("#/entries")
@@ -117,7 +163,7 @@ class Reading(ConsoleTest):
 
     def test_what_is_not_there_is_said(self):
         page = self.open("#/stores/document/none")
-        expect(page.get_by_role("alert").first).to_contain_text("does not serve document/none")
+        expect(page.get_by_role("alert").first).to_contain_text("There is no store document/none")
         page.goto(page.url.split("#")[0] + "#/nothing")
         expect(page.get_by_role("heading", level=1)).to_contain_text("Nothing here")
         page.goto(page.url.split("#")[0] + "#/entries/x")
@@ -325,6 +371,26 @@ class Changing(ConsoleTest):
         form.get_by_role("button", name="Dispatch").click()
         expect(form).to_contain_text("refused")
         expect(form).to_contain_text("nothing is at")
+
+    def test_the_way_of_an_action_from_this_page_has_its_times(self):
+        page = self.unlock(f"#/stores/{PREFS}")
+        form = page.get_by_role("form", name="Dispatch an action")
+        form.get_by_label("Action").select_option("set")
+        form.get_by_label("at", exact=True).fill("/sent")
+        form.get_by_label("value").fill("1")
+        form.get_by_role("button", name="Dispatch").click()
+        form.get_by_role("link").click()
+        way = page.get_by_label("Its way")
+        expect(way).to_contain_text(re.compile(r"From this page, at \d\d:\d\d:\d\d\.\d{3} of this browser's clock"))
+        expect(way).to_contain_text(re.compile(r"At \d\d:\d\d:\d\d\.\d{3} of the sequencer's clock"))
+        expect(way).to_contain_text(re.compile(r"At the latest .* after the dispatch"))
+        expect(way).to_contain_text("up to two seconds late")
+        for name in ("alpha", "beta"):
+            expect(way.get_by_role("row").filter(has=page.get_by_text(name, exact=True))).to_contain_text("after the dispatch")
+        # Of another action, this page does not know when it was dispatched.
+        number = cluster.dispatch(PREFS, {"set": {"at": "/sent", "value": 2}})
+        page.goto(page.url.split("#")[0] + f"#/entries/{number}?store={PREFS}")
+        expect(way).to_contain_text("The log does not keep when")
 
     def test_a_decision_is_behind_a_question(self):
         page = self.unlock("#/stores/counter/shared")

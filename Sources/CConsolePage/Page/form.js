@@ -26,12 +26,13 @@ const HINTS = { pointer: "a JSON pointer, such as /theme", any: "any JSON, such 
 /** The form of a store's actions, made of their shapes. */
 export class ActionForm {
   element = h("form", { class: "action-form", "aria-label": "Dispatch an action", onsubmit: (event) => this.#send(event) });
-  #store; #shapes; #name; #fields = h("div", { class: "fields" }); #inputs = new Map();
+  #store; #shapes; #model; #name; #fields = h("div", { class: "fields" }); #inputs = new Map();
   #outcome = h("div", { class: "sent", role: "status", "aria-live": "polite" });
   #button = h("button", { type: "submit", class: "primary" }, "Dispatch");
 
-  constructor(store, shapes) {
+  constructor(store, shapes, model) {
     this.#store = store;
+    this.#model = model;
     this.#shapes = shapes;
     const names = shapes ? Object.keys(shapes) : [];
     this.#name = h("select", { id: "action-name", onchange: () => this.#showFields() }, names.map((name) => h("option", { value: name }, visible(name, 80))), h("option", { value: "" }, "JSON…"));
@@ -92,11 +93,13 @@ export class ActionForm {
       return this.#show("bad", visible(error.message));
     }
     this.#button.disabled = true;
-    const began = performance.now();
+    const [at, began] = [new Date(), performance.now()];
     try {
       // With a key, the action is applied once, even if the answer gets lost and the browser asks again.
       const { receipt } = await post(`${storePath(this.#store)}/actions`, action, { "Idempotency-Key": crypto.randomUUID?.() ?? `console-${Math.random()}` });
-      this.#show("good", "Applied as ", h("a", { href: `#/entries/${receipt.sequence}?store=${encodeURIComponent(this.#store)}` }, `entry ${count(receipt.sequence)}`), ` after ${duration(performance.now() - began)}.`);
+      const took = performance.now() - began;
+      this.#model.sent(receipt.sequence, at, took);
+      this.#show("good", "Applied as ", h("a", { href: `#/entries/${receipt.sequence}?store=${encodeURIComponent(this.#store)}` }, `entry ${count(receipt.sequence)}`), ` after ${duration(took)}.`);
     } catch (problem) {
       this.#show("bad", h("strong", {}, visible(problem.code ?? "failed"), ": "), visible(problem.message, 600));
     }

@@ -1,9 +1,13 @@
 // What the page knows: the newest overview, and some minutes of what it said before.
 
-import { count, plural } from "./dom.js";
+import { count, plural, size } from "./dom.js";
 
 /** How many samples are kept, about one a second. */
 export const SAMPLES = 120;
+/** How many entries are watched on their way. */
+const WATCHED_MAX = 20;
+/** With fewer free bytes, a disk is nearly full: as in the rules for Prometheus. */
+const FREE_BYTES_MIN = 512 * 2 ** 20;
 /** A node that has been behind for this many samples is slow. */
 const SLOW_SAMPLES = 5;
 
@@ -19,6 +23,8 @@ export class Model {
   #behind = new Map();
   /** For entries that are looked at: when each node was first seen to have applied them. */
   #watched = new Map();
+  /** Of entries that this page dispatched: when, and how many milliseconds later the receipt was here. */
+  #sent = new Map();
 
   take(overview) {
     const now = performance.now();
@@ -96,10 +102,21 @@ export class Model {
 
   // MARK: One entry
 
+  /** Notes an entry that this page has dispatched, as soon as there is a receipt. */
+  sent(sequence, at, took) {
+    this.#sent.set(sequence, { at, took });
+    this.#watched.set(sequence, new Map());
+    for (const map of [this.#sent, this.#watched]) if (map.size > WATCHED_MAX) map.delete(map.keys().next().value);
+    if (this.overview?.sequencer) this.#watch(this.overview.sequencer);
+  }
+
+  /** When this page dispatched an entry: {at, took}; undefined if it did not. */
+  dispatch(sequence) { return this.#sent.get(sequence); }
+
   /** Begins to note when nodes have applied an entry. */
   watch(sequence) {
     if (!this.#watched.has(sequence)) this.#watched.set(sequence, new Map());
-    if (this.#watched.size > 20) this.#watched.delete(this.#watched.keys().next().value);
+    if (this.#watched.size > WATCHED_MAX) this.#watched.delete(this.#watched.keys().next().value);
     if (this.overview?.sequencer) this.#watch(this.overview.sequencer, true);
   }
 
@@ -130,6 +147,11 @@ export class Model {
     if (!overview) return alarms;
     if (overview.problem) add("critical", "No sequencer", overview.problem.detail, "no-sequencer");
     const status = overview.sequencer;
+    const health = status?.health;
+    if (health?.held) add("critical", "The log is nearly full", `No action is admitted: ${health.held}.`, "disk-full");
+    if (health?.freeBytes < FREE_BYTES_MIN) add("critical", "The log's disk is nearly full", `It has ${size(health.freeBytes)} left.`, "disk-full");
+    if (health?.slowed) add("warning", "Actions are admitted slowly", "Most replicas lag.", "slow-nodes");
+    if (health?.clockBehind) add("warning", "The sequencer's clock is wrong", "It is behind the log's timestamps.", "wrong-clock");
     for (const store of status?.stores ?? []) {
       if (store.divergence) {
         const nodes = store.divergence.nodes.map((node) => node.name ?? `node ${node.incarnation}`).join(", ");
@@ -157,9 +179,9 @@ export class Model {
       if (store.ended) add("warning", `The gateway does not serve ${store.store}`, store.ended, "what-to-watch");
     }
     for (const fault of overview.gateway.faults) add("warning", "The gateway is not ready", `${fault}.`, "what-to-watch");
-    for (const bound of overview.gateway.bounds) {
-      if (bound.limit > 0 && bound.level / bound.limit > 0.9) {
-        add("info", `${bound.name} is nearly reached`, `The gateway has ${count(bound.level)} of ${count(bound.limit)}.`, "sizing");
+    for (const [who, bounds] of [["sequencer", health?.bounds ?? []], ["gateway", overview.gateway.bounds]]) {
+      for (const bound of bounds.filter(({ level, limit }) => limit > 0 && level / limit > 0.9)) {
+        add("info", `${bound.name} is nearly reached`, `The ${who} has ${count(bound.level)} of ${count(bound.limit)}.`, "sizing");
       }
     }
     const rank = { critical: 0, warning: 1, info: 2 };

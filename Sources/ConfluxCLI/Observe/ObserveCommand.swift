@@ -35,7 +35,8 @@ enum ObserveCommand {
             With --at, no node is asked: the command makes the state from the last snapshot \
             before the entry, or from the store's creation, and the entries of the log after it. \
             So it needs the state's code, which it has for \(BuiltinStates.names); a program of \
-            yours uses Store.state(at:). A number below what the log keeps is refused with the \
+            yours uses Store.state(at:). Of other states it shows the newest snapshot up to the \
+            entry, and says so. A number below what the log keeps is refused with the \
             lowest one. With --without, the state's check decides anew about each later action; \
             timers, other stores and the actions that programs dispatched stay as they were.
             """,

@@ -21,13 +21,14 @@ struct PastObservation {
         at number: SequenceNumber, without: SequenceNumber?,
         comparedWith former: SequenceNumber?
     ) async throws(CommandFailure) {
-        guard let state = BuiltinStates.replayed(store.state) else {
+        let state = BuiltinStates.replayed(store.state)
+        guard state != nil || (without == nil && former == nil) else {
             throw CommandFailure(
                 .notFound, code: "unknownState",
                 """
                 This program has no code of the state \(store.state), so it can't make its past. It knows \
-                \(BuiltinStates.names). Ask a gateway that serves the store, or use Store.state(at:) in a program \
-                that has the state.
+                \(BuiltinStates.names). Give --at alone to see the snapshot before it, ask a gateway that serves the \
+                store, or use Store.state(at:) in a program that has the state.
                 """)
         }
         let arguments = environment.arguments
@@ -36,6 +37,10 @@ struct PastObservation {
         settings.feeds = WorkerOptions.feeds(arguments)
         settings.connectTimeout = arguments[WorkerOptions.timeout]
         let reader = PastReader(of: arguments[WorkerOptions.connect], settings)
+        guard let state else {
+            try await show(reader, at: number)
+            return environment.output.flush()
+        }
         let marks = former.map { [$0, number] } ?? [number]
         let states = try await environment.interruption.cancelling {
             () async throws(CommandFailure) in
@@ -47,9 +52,34 @@ struct PastObservation {
         environment.output.flush()
     }
 
+    /// Shows the newest state that the log keeps up to a number.
+    private func show(
+        _ reader: PastReader, at number: SequenceNumber
+    ) async throws(CommandFailure) {
+        let kept = try await environment.interruption.cancelling {
+            () async throws(CommandFailure) in
+            try await failing { () async throws(PastError) in
+                try await reader.kept(of: store, at: number)
+            }
+        }
+        let what =
+            switch kept.kind {
+            case .snapshot: "its snapshot at \(kept.sequence)"
+            case .creation:
+                "the state with which it was created at \(kept.sequence), since it has no snapshot yet"
+            }
+        environment.diagnostics.note(
+            "This program does not have the code of \(store.state). This is \(what); later entries are not applied."
+        )
+        show(
+            try part(of: kept.json, at: kept.sequence), at: number, kept.sequence,
+            kept: kept.kind)
+    }
+
     private func show(_ states: [PastState]) throws(CommandFailure) {
         if states.count == 1 {
-            show(states[0], try part(of: states[0]))
+            let past = states[0]
+            show(try part(of: past.json, at: past.at), at: past.at, past.sequence)
             return
         }
         do throws(CodingFailure) {
@@ -64,11 +94,13 @@ struct PastObservation {
     }
 
     /// The state, or its part at the path.
-    private func part(of past: PastState) throws(CommandFailure) -> [UInt8] {
-        guard !path.tokens.isEmpty else { return past.json }
+    private func part(
+        of json: [UInt8], at number: SequenceNumber
+    ) throws(CommandFailure) -> [UInt8] {
+        guard !path.tokens.isEmpty else { return json }
         let part: [UInt8]?
         do throws(CodingFailure) {
-            part = try JSONValue(json: past.json)[path]?.canonicalBytes()
+            part = try JSONValue(json: json)[path]?.canonicalBytes()
         } catch {
             throw Self.unreadable(error)
         }
@@ -76,7 +108,7 @@ struct PastObservation {
             throw CommandFailure(
                 .notFound, code: "nothingThere",
                 """
-                Nothing is at "\(path)" in \(store) at entry \(past.at). See the whole state without --path.
+                Nothing is at "\(path)" in \(store) at entry \(number). See the whole state without --path.
                 """)
         }
         return part
@@ -90,15 +122,19 @@ struct PastObservation {
         }
     }
 
-    private func show(_ past: PastState, _ state: [UInt8]) {
+    private func show(
+        _ state: [UInt8], at number: SequenceNumber, _ sequence: SequenceNumber,
+        kept: KeptState.Kind? = nil
+    ) {
         guard environment.isJSON else {
-            let title = "\(store) at \(past.at): "
+            let title = "\(store) at \(kept == nil ? number : sequence): "
             let look = environment.output.appearance
             guard look.isTerminal else { return add(Array(title.utf8) + state) }
             let lines = JSONLayout.bytes(state, look, from: title.count, columns: look.columns)
             return add(Array(look.paint(title, .bold).utf8) + lines)
         }
-        let head = #"{"at":\#(past.at),"sequence":\#(past.sequence),"state":"#
+        let kept = kept.map { #""kept":"\#($0)","# } ?? ""
+        let head = #"{"at":\#(number),\#(kept)"sequence":\#(sequence),"state":"#
         add(Array(head.utf8) + state + Array(#","store":"\#(store)"}"#.utf8))
     }
 

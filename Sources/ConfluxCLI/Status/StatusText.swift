@@ -90,7 +90,7 @@ enum StatusText {
         return trouble.isEmpty ? ["ok"] : trouble
     }
 
-    /// Sentences about replicas that differ or have stopped.
+    /// Sentences about replicas that differ or have stopped, and about a log without room.
     private static func findings(_ status: SequencerStatus) -> [String] {
         let names = status.names
         let divergences = status.stores.compactMap { store in
@@ -102,6 +102,9 @@ enum StatusText {
                     + names.words(replica.node)
             }
         }
-        return divergences + stops
+        let held = status.health?.held.map {
+            "the log is nearly full, so no action is admitted: \($0)"
+        }
+        return divergences + stops + [held].compactMap(\.self)
     }
 }

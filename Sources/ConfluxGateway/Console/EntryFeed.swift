@@ -10,11 +10,10 @@ import Synchronization
 ///
 /// Four times a second, a *batch* is written for all readers who want the same: at most ``entriesMax`` entries, and from
 /// which number through which one it was chosen. So a reader knows what was left out, and a slow one misses batches and
-/// delays nobody. While nobody reads, nothing is written.
+/// delays nobody. While nobody reads, nothing happens.
 ///
 /// Safe on any thread.
-// Sendable: immutable, besides what the mutex guards; the timer is safe on any thread.
-final class EntryFeed: @unchecked Sendable {
+final class EntryFeed: Sendable {
     /// The most entries of a batch. *At the bound* every other one is left out, or two of three, and so on.
     static let entriesMax = 40
     /// How many batches are kept for readers who are slower.
@@ -37,35 +36,35 @@ final class EntryFeed: @unchecked Sendable {
         var channels: [Filter: Channel] = [:]
         /// When all readers were woken last, whether there was something for them or not.
         var beatAt = ContinuousClock.now
+        /// Whether another look at the entries is due.
+        var isTicking = false
     }
 
     private let ring: CommitRing
     private let stores: @Sendable () -> [any AnyServedStore]?
     private let state = Mutex(State())
     private let queue = DispatchQueue(label: "conflux-entries")
-    private let timer: any DispatchSourceTimer
 
     init(_ ring: CommitRing, stores: @escaping @Sendable () -> [any AnyServedStore]?) {
         self.ring = ring
         self.stores = stores
-        timer = DispatchSource.makeTimerSource(queue: queue)
-        timer.schedule(deadline: .now(), repeating: Self.interval)
-        timer.setEventHandler { [weak self] in self?.tick() }
-        timer.activate()
     }
 
-    deinit { timer.cancel() }
+    /// Whether it looks at the entries, four times a second.
+    var isTicking: Bool { state.withLock(\.isTicking) }
 
     /// Adds a reader. It begins with the newest entries that are kept.
     func stream(for reader: HTTPExchange, of filter: Filter) -> EntryStream {
         let commits = ring.commits(behind: .zero)
         let through = commits.map(\.last).max() ?? .zero
         let first = batch(filter, of: commits, isBeginning: true)
-        let place = state.withLock { state in
+        let (place, isFirst) = state.withLock { state in
             state.channels[filter, default: Channel(through: through)].readers[
                 ObjectIdentifier(reader)] = reader
-            return state.channels[filter]?.end ?? 0
+            defer { state.isTicking = true }
+            return (state.channels[filter]?.end ?? 0, !state.isTicking)
         }
+        if isFirst { tickLater() }
         reader.whenOver { [weak self, id = ObjectIdentifier(reader)] in
             self?.state.withLock { state in
                 state.channels[filter]?.readers[id] = nil
@@ -84,7 +83,17 @@ final class EntryFeed: @unchecked Sendable {
         }
     }
 
+    private func tickLater() {
+        queue.asyncAfter(deadline: .now() + Self.interval) { [weak self] in self?.tick() }
+    }
+
     private func tick() {
+        let isWatched = state.withLock { state in
+            state.isTicking = !state.channels.isEmpty
+            return state.isTicking
+        }
+        guard isWatched else { return }
+        defer { tickLater() }
         let idle = state.withLock { state -> [HTTPExchange] in
             guard ContinuousClock.now - state.beatAt >= StreamHub.beatInterval else { return [] }
             state.beatAt = .now

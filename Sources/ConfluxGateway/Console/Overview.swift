@@ -114,9 +114,7 @@ final class Overview: Sendable {
                 "store": store.name,
             ])
         }
-        let bounds = metrics.bounds.map {
-            JSONObject(["level": $0.level, "limit": $0.most, "name": $0.name])
-        }
+        let bounds = metrics.bounds.map { StatusFields.json($0) }
         let targets = counts.targets.sorted { $0.value > $1.value }.prefix(Self.rowsMax)
             .map { JSONObject(["actions": $0.value, "target": "\($0.key)"]) }
         return JSONObject([

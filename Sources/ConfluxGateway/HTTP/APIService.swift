@@ -36,7 +36,11 @@ struct APIService: HTTPService {
                         status: 200, type: "application/json",
                         body: .bytes(OpenAPI.document(of: stores))))
             case .ask(let request):
-                return take { _, exchange in answer(request, exchange) }
+                return take { _, exchange in
+                    guard case .get(let store, nil, _) = request.verb,
+                        answerKept(of: store, at: nil, request.timeout, exchange)
+                    else { return answer(request, exchange) }
+                }
             case .status:
                 return take { _, exchange in
                     guard let overview = overview()?.overview else {
@@ -65,6 +69,11 @@ struct APIService: HTTPService {
                 }
             case .past(let request):
                 return take { _, exchange in
+                    if case .state(let at, nil) = request.verb,
+                        answerKept(of: request.store, at: at, request.timeout, exchange)
+                    {
+                        return
+                    }
                     do throws(CommandFailure) {
                         guard let stores = stores(), let past = past() else { throw Self.starting }
                         let store = try Desk.find(
@@ -110,6 +119,19 @@ struct APIService: HTTPService {
                         : "An action has at most \(payloadBytesMax) bytes."
                 ).answer
             }, work)
+    }
+
+    /// Answers with what the log keeps of a store that the gateway does not serve.
+    ///
+    /// - Returns: Whether it does not serve the store.
+    private func answerKept(
+        of store: StoreName, at mark: SequenceNumber?, _ timeout: Duration, _ exchange: HTTPExchange
+    ) -> Bool {
+        guard let stores = stores(), let past = past(),
+            !stores.contains(where: { $0.name == store })
+        else { return false }
+        past.answerKept(of: store, at: mark, timeout, exchange)
+        return true
     }
 
     private func dispatch(

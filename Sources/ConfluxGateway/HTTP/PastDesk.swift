@@ -20,9 +20,13 @@ final class PastDesk: Sendable {
     }
 
     private let reader: PastReader
+    /// The states whose code this program has.
+    private let known: Set<String>
     private let state = Mutex(Content())
 
-    init(_ reader: PastReader) { self.reader = reader }
+    init(_ reader: PastReader, knowing known: Set<String>) {
+        (self.reader, self.known) = (reader, known)
+    }
 
     /// The history is another one: nothing that was made counts any more.
     func forget() { state.withLock { $0.made = [] } }
@@ -30,11 +34,45 @@ final class PastDesk: Sendable {
     /// Answers a request, unless its connection ends first.
     func answer(_ request: PastRequest, of store: any AnyServedStore, _ exchange: HTTPExchange) {
         let replayed = store.replayed
+        answer(exchange) { () async throws(PastError) in try await self.answer(request, replayed) }
+    }
+
+    /// Answers with the newest state that the log keeps of a store that the gateway does not serve, unless its connection
+    /// ends first.
+    ///
+    /// - Parameters:
+    ///   - store: The store.
+    ///   - mark: The number above which the state must not be; nil for the newest of all.
+    ///   - timeout: How long it may take.
+    ///   - exchange: Gets the answer.
+    func answerKept(
+        of store: StoreName, at mark: SequenceNumber?, _ timeout: Duration, _ exchange: HTTPExchange
+    ) {
+        answer(exchange) { [self] () async throws(PastError) in
+            let kept = try await reader.kept(
+                of: store, at: mark, within: min(timeout, GatewayBounds.pastTimeMax))
+            let reason =
+                known.contains(store.state.text)
+                ? "This gateway does not serve \(store)."
+                : "This program does not have the code of \(store.state)."
+            return .success(
+                (mark.map { [.init("at", "\($0)")] } ?? []) + [
+                    .init("kept", "\"\(kept.kind)\""), .init("log", "\"\(kept.log)\""),
+                    .init("reason", JSONValue.string(reason).description),
+                    .init("schemaVersion", "\(kept.version)"),
+                    .init("sequence", "\(kept.sequence)"), .init("state", kept.json),
+                    .init("store", "\"\(store)\""),
+                ])
+        }
+    }
+
+    private func answer(
+        _ exchange: HTTPExchange,
+        _ body: @escaping @Sendable () async throws(PastError) -> Answer
+    ) {
         let work = Task {
             do throws(CommandFailure) {
-                let answer = try await inTurn { () async throws(PastError) in
-                    try await self.answer(request, replayed)
-                }
+                let answer = try await inTurn(body)
                 exchange.answer(
                     HTTPAnswer(status: 200, type: "application/json", body: .bytes(answer.bytes())))
             } catch {

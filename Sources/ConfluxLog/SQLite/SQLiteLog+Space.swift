@@ -1,4 +1,5 @@
 import CSQLite
+import ConfluxSystem
 import ConfluxVocabulary
 
 /// How much of its bound the log uses.
@@ -8,6 +9,11 @@ extension SQLiteLog {
         LogSpace(
             usedBytes: UInt64(database.fileBytes + database.aheadBytes + entryBytes),
             of: UInt64(limitBytes))
+    }
+
+    /// How many bytes are free on the file system of the log's folder.
+    public var freeBytes: UInt64? {
+        files.flatMap { FileSystem(of: $0.folder.databasePath).freeBytes }
     }
 
     /// How many bytes of the entries' files are in use.

@@ -79,6 +79,25 @@ public struct PastError: Error, Sendable, Hashable, CustomStringConvertible {
             floor: floor)
     }
 
+    static func notKept(
+        _ sequence: SequenceNumber, _ floor: SequenceNumber, of store: StoreName
+    ) -> PastError {
+        PastError(
+            .belowFloor,
+            """
+            The log keeps no state of \(store) at or before \(sequence). The oldest one is at \(floor): give \(floor) or a \
+            higher number.
+            """,
+            floor: floor)
+    }
+
+    static func unreadable(_ store: StoreName) -> PastError {
+        PastError(
+            .unreadableVersion,
+            "The state with which \(store) was created is not in JSON. Use a program that has its code."
+        )
+    }
+
     static func unknownStore(_ store: StoreName) -> PastError {
         PastError(
             .unknownStore,

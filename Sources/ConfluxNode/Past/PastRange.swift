@@ -37,6 +37,9 @@ struct PastRange: Sendable {
     /// The keys of the sessions that the sequencer remembers.
     let keys: [Incarnation: Name]
 
+    /// The states that the log keeps as they are, ascending. *Invariant*: never empty.
+    let offers: [SnapshotOffer]
+
     /// The lowest number at which the state can be shown.
     var floor: SequenceNumber { starts[0].known }
 
@@ -76,6 +79,8 @@ struct PastRange: Sendable {
         log = status.log
         life = start.life
         newest = status.last
+        let former = start.earlier?.snapshot.map { SnapshotOffer.saved($0) }
+        offers = [former].compactMap(\.self).filter { $0.sequence < start.base } + [start.offer]
         var starts: [Start] = []
         // The log must have every entry after the state.
         if start.known > life, life >= status.floor {
@@ -108,11 +113,7 @@ extension PastRange.Start {
         _ store: StoreName, _ life: SequenceNumber, on reader: NodeCore
     ) async throws(PastError) -> HistoryStart? {
         func bytes(_ reference: SnapshotReference) async throws(PastError) -> Bytes {
-            let place = SnapshotPlace(store: store, life: life, sequence: reference.sequence)
-            guard let bytes = await reader.load(place, reference) else {
-                throw .snapshotGone(store, reference.sequence)
-            }
-            return bytes
+            try await reader.bytes(of: reference, store, life)
         }
         switch base {
         case .created: return nil

@@ -11,7 +11,7 @@ import Synchronization
 /// (`ReplicaSettings.deliveryBytesMax`).
 package struct PastReader: Sendable {
     private let address: String
-    private let settings: NodeSettings
+    let settings: NodeSettings
 
     /// - Parameters:
     ///   - address: The addresses of the sequencers, separated by commas.
@@ -139,6 +139,22 @@ package struct PastReader: Sendable {
         within limit: Duration?,
         _ choose: (PastRange) throws(PastError) -> (PastRange.Start, PastRun.Goal)
     ) async throws(PastError) -> Outcome {
+        try await withReader(within: limit) { (reader, sink) throws(PastError) in
+            try await readOnce(state, store, knowing: rises, on: reader, into: sink, choose)
+        }
+    }
+
+    /// Connects for as long as the work takes.
+    ///
+    /// - Parameters:
+    ///   - limit: How long it may take; nil for no limit.
+    ///   - work: Gets the node that reads, and what takes its commits.
+    /// - Returns: What the work returns.
+    /// - Throws: ``PastError``.
+    func withReader<Value: Sendable>(
+        within limit: Duration?,
+        _ work: (NodeCore, PastSink) async throws(PastError) -> Value
+    ) async throws(PastError) -> Value {
         let sink = PastSink()
         let reader: NodeCore
         do throws(NodeError) {
@@ -161,9 +177,7 @@ package struct PastReader: Sendable {
         defer { watching.cancel() }
         let result = await withTaskCancellationHandler {
             do throws(PastError) {
-                return Result<Outcome, PastError>.success(
-                    try await readOnce(
-                        state, store, knowing: rises, on: reader, into: sink, choose))
+                return Result<Value, PastError>.success(try await work(reader, sink))
             } catch {
                 // What ended it says more than what failed because of that.
                 return .failure(sink.error ?? error)

@@ -17,12 +17,7 @@ package struct ReadStart: Sendable {
     package let earlier: EarlierStart?
 
     /// The number of the snapshot.
-    var base: SequenceNumber {
-        switch offer {
-        case .whole(let snapshot): snapshot.sequence
-        case .saved(let reference): reference.sequence
-        }
-    }
+    var base: SequenceNumber { offer.sequence }
 
     /// With the snapshot and what is kept aside, the store has everything up to this number.
     package var through: SequenceNumber {

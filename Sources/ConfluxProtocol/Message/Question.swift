@@ -191,14 +191,17 @@ public struct SequencerStatus: Sendable, Equatable {
     public var stores: [StoreStatus]
     /// The shapes that were asked for, by schema version, as far as live programs sent them.
     public var shapes: [ActionShapes]
+    /// What the sequencer knows of its log, its clock and its bounds; nil from older sequencers.
+    public var health: SequencerHealth?
 
     /// Makes a status.
     public init(
         log: LogID, epoch: Epoch, last: SequenceNumber, floor: SequenceNumber,
         checkpoint: SequenceNumber, sessions: [SessionStatus], stores: [StoreStatus],
-        shapes: [ActionShapes] = []
+        shapes: [ActionShapes] = [], health: SequencerHealth? = nil
     ) {
         self.shapes = shapes
+        self.health = health
         self.log = log
         self.epoch = epoch
         self.last = last
@@ -206,6 +209,41 @@ public struct SequencerStatus: Sendable, Equatable {
         self.checkpoint = checkpoint
         self.sessions = sessions
         self.stores = stores
+    }
+}
+
+/// What a sequencer knows of its log, its clock and its bounds.
+public struct SequencerHealth: Sendable, Equatable {
+    /// The most ``bounds``.
+    package static let boundsMax = 8
+
+    /// How many bytes the log uses, by everything that its bound counts: as of about a second ago, if somebody asked then.
+    public var usedBytes: UInt64
+    /// The bound, in bytes.
+    public var limitBytes: UInt64
+    /// How many bytes were free on the log's disk at that time; nil if that is not known, as with a log on etcd.
+    public var freeBytes: UInt64?
+    /// What keeps the log from having room, and what to do about it; nil unless it has reached its bound, so that no
+    /// action is admitted.
+    public var held: String?
+    /// Whether actions are admitted slowly, because most replicas lag.
+    public var isSlowed: Bool
+    /// Whether the wall clock is behind the log's timestamps by five seconds or more.
+    public var isClockBehind: Bool
+    /// The fullest queues, tables and buffers, the fullest first.
+    public var bounds: [Bound]
+
+    package init(
+        usedBytes: UInt64, limitBytes: UInt64, freeBytes: UInt64?, held: String?, isSlowed: Bool,
+        isClockBehind: Bool, bounds: [Bound]
+    ) {
+        self.usedBytes = usedBytes
+        self.limitBytes = limitBytes
+        self.freeBytes = freeBytes
+        self.held = held
+        self.isSlowed = isSlowed
+        self.isClockBehind = isClockBehind
+        self.bounds = bounds
     }
 }
 

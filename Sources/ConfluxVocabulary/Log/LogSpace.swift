@@ -22,6 +22,8 @@ public struct LogSpace: Sendable, Hashable {
     public var limitBytes: UInt64
     /// What else keeps the log from having room, and what to do about it, for people; nil if there is nothing.
     public var advice: String?
+    /// How many bytes were free on the log's disk when somebody looked; nil if nobody did, or the log has no disk here.
+    public var freeBytes: UInt64?
 
     /// Makes the space of a log that uses some bytes of its bound.
     ///
@@ -39,6 +41,11 @@ public struct LogSpace: Sendable, Hashable {
             } else {
                 .ample
             }
+    }
+
+    /// Whether what somebody does about it is the same.
+    package func isAlike(_ other: LogSpace) -> Bool {
+        room == other.room && advice == other.advice && limitBytes == other.limitBytes
     }
 
     /// How much of a bound is reserved for what makes room again: checkpoints, snapshots, and entries that are kept

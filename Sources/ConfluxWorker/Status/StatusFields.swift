@@ -19,11 +19,25 @@ package enum StatusFields {
         }
         let fields: JSONFields = [
             "address": address, "checkpoint": status.checkpoint, "epoch": status.epoch,
-            "floor": status.floor, "last": status.last, "log": status.log,
+            "floor": status.floor, "health": status.health.map { json($0) },
+            "last": status.last, "log": status.log,
             "sequencers": places.isEmpty ? nil : places,
             "sessions": sessions(status), "stores": stores(status),
         ]
         return JSONObject(fields).json
+    }
+
+    private static func json(_ health: SequencerHealth) -> JSONObject {
+        JSONObject([
+            "bounds": health.bounds.map(json), "clockBehind": health.isClockBehind,
+            "freeBytes": health.freeBytes, "held": health.held, "limitBytes": health.limitBytes,
+            "slowed": health.isSlowed, "usedBytes": health.usedBytes,
+        ])
+    }
+
+    /// A bound, with how much of it is used.
+    package static func json(_ bound: Bound) -> JSONObject {
+        JSONObject(["level": bound.level, "limit": bound.most, "name": bound.name])
     }
 
     /// The sessions of a status, an object each.

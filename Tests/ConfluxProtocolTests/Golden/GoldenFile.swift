@@ -85,11 +85,12 @@ enum GoldenFile {
             }
             return "{\(quoted(label)): \(rendered(alternative.value))}"
         default:
-            // No peer sends the owner of a hello, and shapes and the digests of migrated states are in extensions.
+            // No peer sends the owner of a hello. Shapes, the digests of migrated states and the health are in extensions.
             let isUpgraded = mirror.children.contains { $0.label == "base" }
             let said = mirror.children.filter {
                 !(value is Hello && $0.label == "owner")
-                    && !["shapes", "migrated", isUpgraded ? "digest" : nil].contains($0.label)
+                    && !["shapes", "migrated", "health", isUpgraded ? "digest" : nil].contains(
+                        $0.label)
                     && !(value is BatchTarget && $0.label == "unchangedSince"
                         && (value as? BatchTarget)?.unchangedSince == nil)
             }

@@ -38,6 +38,26 @@ struct QuestionScenarios {
         #expect(status.last == cluster.disk.last)
     }
 
+    @Test func `the status says what the sequencer knows of its log and its bounds`() throws {
+        var cluster = started()
+        func health() throws -> SequencerHealth {
+            ask(.status, in: &cluster)
+            guard case .status(let status)? = cluster.nodes[3]?.answers.last?.body else {
+                throw WireError.malformed(at: 0, expected: "a status")
+            }
+            return try #require(status.health)
+        }
+        var space = LogSpace(usedBytes: 10, of: 1 << 30)
+        space.freeBytes = 7
+        cluster.handle(.logSpace(space))
+        let ample = try health()
+        #expect(ample.usedBytes == 10 && ample.limitBytes == 1 << 30 && ample.freeBytes == 7)
+        #expect(ample.held == nil && !ample.isSlowed && !ample.isClockBehind)
+        #expect(ample.bounds.count == SequencerHealth.boundsMax)
+        cluster.handle(.logSpace(.nearlyFull))
+        #expect(try health().held?.contains("bytes") == true)
+    }
+
     private func shapes(of state: String, in cluster: inout Cluster) throws -> [ActionShapes] {
         ask(.shapes(try #require(Name(state))), in: &cluster)
         guard case .status(let status) = cluster.nodes[3]?.answers.last?.body else {

@@ -293,6 +293,13 @@ struct RandomMessages {
                     stopped: $0.list {
                         StoppedReplica(node: $0.incarnation(), sequence: $0.sequence())
                     })
+            },
+            health: optional {
+                SequencerHealth(
+                    usedBytes: $0.number(), limitBytes: $0.number(),
+                    freeBytes: $0.optional { $0.number() }, held: $0.optional { $0.text() },
+                    isSlowed: $0.flag(), isClockBehind: $0.flag(),
+                    bounds: $0.list { Bound($0.text(), $0.below(9), of: $0.below(9)) })
             })
     }
 

@@ -80,21 +80,23 @@ export class EntryView {
     const status = model.overview?.sequencer;
     const [node, counter] = entry?.origin?.split(":") ?? [];
     const step = (tone, title, ...text) => h("li", { class: tone }, h("h3", {}, title), h("p", {}, ...text));
+    const sent = model.dispatch(this.#sequence);
     const exists = status ? this.#sequence <= status.last : null;
     const hosts = status?.sessions.filter((other) => other.live && (this.#store ? other.hosted.includes(this.#store) || other.bridged.includes(this.#store.split("/")[0]) : other.hosted.length > 0)) ?? [];
     morph(this.#way, h("h2", {}, "Its way"), h("ol", { class: "way" },
       step("done", "Dispatched", !entry ? "Its origin is not known here." : entry.kind !== "action" ? "By the sequencer itself." : node === "0" ? `By timer ${counter}.`
-        : ["By ", data(model.nodeName(node)), ` as its action ${count(Number(counter))}`, entry.principal ? [", with the key ", data(entry.principal)] : "", ". The log does not keep when."]),
-      step(exists ? "done" : "", "Ordered", exists === false ? `Not yet: the log ends at ${count(status.last)}.` : entry?.timestamp ? ["At ", time(entry.timestamp), entry.epoch ? `, in epoch ${count(entry.epoch)}` : "", `, ${duration(Math.max(0, Date.now() - new Date(entry.timestamp)))} ago.`] : "The time is not known here."),
-      step(exists ? "done" : "", "Durable", exists === false ? "Not yet." : "Before anybody saw it. How long the disk took is in the sequencer's metrics."),
+        : [sent ? ["From this page, at ", time(sent.at.toISOString()), " of this browser's clock. "] : null, "By ", data(model.nodeName(node)), ` as its action ${count(Number(counter))}`, entry.principal ? [", with the key ", data(entry.principal)] : "", sent ? "." : ". The log does not keep when."]),
+      step(exists ? "done" : "", "Ordered", exists === false ? `Not yet: the log ends at ${count(status.last)}.` : entry?.timestamp ? ["At ", time(entry.timestamp), " of the sequencer's clock", entry.epoch ? `, in epoch ${count(entry.epoch)}` : "", `, ${duration(Math.max(0, Date.now() - new Date(entry.timestamp)))} ago.`] : "The time is not known here."),
+      step(exists ? "done" : "", "Durable", exists === false ? "Not yet." : sent ? `At the latest ${duration(sent.took)} after the dispatch: then this page had the receipt, and the gateway had applied it.`
+        : "Before anybody saw it. How long the disk took is in the sequencer's metrics."),
       step(hosts.length > 0 && hosts.every((host) => host.applied >= this.#sequence) ? "done" : "", "Applied",
-        hosts.length === 0 ? "No live node hosts the store." : `Positions are reported about once a second.`)),
+        hosts.length === 0 ? "No live node hosts the store." : "Seen up to two seconds late: nodes report their positions about once a second, and this page asks once a second.")),
     hosts.length > 0 ? h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": "Nodes" }, h("table", {}, h("thead", {}, h("tr", {}, ["Node", "Has it", "Position", "Seen at"].map((title) => h("th", { scope: "col" }, title)))),
       h("tbody", {}, hosts.slice(0, 50).map((host) => {
         const has = host.applied >= this.#sequence;
         const seen = model.seen(this.#sequence, host.incarnation);
         return h("tr", {}, h("th", { scope: "row" }, data(host.name ?? `node ${host.incarnation}`)), h("td", {}, chip(has ? "applied" : host.applied === undefined ? "not reported" : `${count(this.#sequence - host.applied)} behind`, has ? "good" : "warning")),
-          h("td", { class: "mono" }, count(host.applied ?? null)), h("td", {}, seen ? time(seen.toISOString()) : has ? h("span", { class: "faint" }, "before this page looked") : "–"));
+          h("td", { class: "mono" }, count(host.applied ?? null)), h("td", {}, seen ? [time(seen.toISOString()), sent ? `, ${duration(seen - sent.at)} after the dispatch` : null] : has ? h("span", { class: "faint" }, "before this page looked") : "–"));
       })))) : null);
   }
 }

@@ -1,7 +1,7 @@
 // Is it well?
 
 import { Stream } from "../api.js";
-import { chip, count, data, duration, h, icon, morph, plural, rate, replace, spark, time } from "../dom.js";
+import { chip, count, data, duration, h, icon, morph, plural, rate, replace, size, spark, time } from "../dom.js";
 import { offer } from "../form.js";
 import { actionParts, eventWords } from "./entries.js";
 
@@ -37,7 +37,8 @@ export class HealthView {
     if (!model.overview) return;
     this.#showTiles(model);
     this.#showSequencer(model);
-    this.#showBounds(model.overview.gateway);
+    const { health } = model.overview.sequencer ?? {};
+    morph(this.#bounds, health?.bounds ? [h("h2", {}, "Bounds of the sequencer"), meters(health.bounds)] : null, h("h2", {}, "Bounds of this gateway"), meters(model.overview.gateway.bounds));
   }
 
   #showVerdict(model) {
@@ -85,6 +86,7 @@ export class HealthView {
       morph(this.#sequencer, h("h2", {}, "Sequencer"), h("p", { class: "bad" }, data(problem?.detail ?? "There is no answer.", {}, 600)));
       return;
     }
+    const { health } = status;
     const kept = status.last - status.floor + 1;
     const places = status.sequencers ?? [];
     const serving = places.find((place) => place.serving)?.address ?? status.address;
@@ -95,13 +97,15 @@ export class HealthView {
         ["Log", h("span", {}, data(`${status.log.slice(0, 8)}…`, { class: "mono", title: status.log }))],
         ["Entries kept", `${count(status.floor)} to ${count(status.last)} (${count(kept)})`],
         ["Checkpoint", status.checkpoint ? `at ${count(status.checkpoint)}, ${count(status.last - status.checkpoint)} ago` : "none yet"],
+        ["Free on its disk", size(health?.freeBytes)],
       ]),
       places.length > 0 ? h("ul", { class: "places" }, places.map((place) => h("li", {},
         data(place.address, { class: "mono" }), chip(place.serving ? "serves" : "stands by", place.serving ? "good" : ""),
         h("span", { class: "faint" }, place.serving ? "" : `${count(status.last - place.last)} behind`),
         model.mayChange && !place.serving ? this.#handover(place, stamp) : null)))
         : h("p", { class: "faint" }, "This log has no standbys: it is on one disk."),
-      h("p", { class: "faint" }, "The sequencer's disk and bounds are in its own metrics (", h("code", {}, "conflux sequencer --http"), "): nodes can't ask for them."));
+      health ? meters([{ name: "The log's size", level: Number(health.usedBytes), limit: Number(health.limitBytes) }], size)
+        : h("p", { class: "faint" }, "This sequencer is older, and tells its disk and its bounds only in its own metrics."));
   }
 
   #kept = null;
@@ -113,16 +117,6 @@ export class HealthView {
         `Let ${place.address} take over? Nodes find it by themselves; actions wait for a moment.`, this.#page));
     }
     return this.#kept.buttons.get(place.address);
-  }
-
-  #showBounds(gateway) {
-    const rows = gateway.bounds.filter((bound) => bound.limit > 0)
-      .sort((one, other) => other.level / other.limit - one.level / one.limit).slice(0, BOUNDS_MAX);
-    morph(this.#bounds, h("h2", {}, "Bounds of this gateway"), h("ul", { class: "meters" }, rows.map((bound) => {
-      const part = Math.min(1, bound.level / bound.limit);
-      return h("li", {}, h("span", { class: "mono" }, data(bound.name)), h("span", { class: "faint" }, `${count(bound.level)} of ${count(bound.limit)}`),
-        h("div", { class: `meter ${part > 0.9 ? "critical" : part > 0.6 ? "warning" : ""}`, role: "meter", "aria-label": bound.name, "aria-valuemin": "0", "aria-valuemax": bound.limit, "aria-valuenow": bound.level }, h("div", { vars: { "--part": part } })));
-    })));
   }
 
   // MARK: Events
@@ -165,6 +159,17 @@ export class HealthView {
       this.#events.length === 0 ? h("p", { class: "faint" }, "Nothing since this page was opened: no node came or left, no store was created or frozen.")
         : h("ol", { class: "happenings" }, this.#events.map((entry) => h("li", {}, time(entry.timestamp), h("a", { href: `#/entries/${entry.sequence}` }, data(this.#words(entry)))))));
   }
+}
+
+/** How much of its bounds somebody uses, the fullest first. */
+function meters(bounds, text = count) {
+  const rows = bounds.filter((bound) => bound.limit > 0)
+    .sort((one, other) => other.level / other.limit - one.level / one.limit).slice(0, BOUNDS_MAX);
+  return h("ul", { class: "meters" }, rows.map((bound) => {
+    const part = Math.min(1, bound.level / bound.limit);
+    return h("li", {}, h("span", { class: "mono" }, data(bound.name)), h("span", { class: "faint" }, `${text(bound.level)} of ${text(bound.limit)}`),
+      h("div", { class: `meter ${part > 0.9 ? "critical" : part > 0.6 ? "warning" : ""}`, role: "meter", "aria-label": bound.name, "aria-valuemin": "0", "aria-valuemax": bound.limit, "aria-valuenow": bound.level }, h("div", { vars: { "--part": part } })));
+  }));
 }
 
 /** The median and the 99th percentile, as upper bounds in milliseconds; null if nothing was measured. */

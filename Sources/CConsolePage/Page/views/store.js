@@ -14,6 +14,7 @@ export class StoreView {
   #page; #name; #path; #closed = false;
   #stream = null; #state; #tree = new Tree(); #isLive = true; #sequence = 0;
   #floor = 0; #newest = 0; #history = []; #hasPast = true; #run = 0; #timer = 0; #historyTimer = 0; #at = null; #without = null;
+  #kept = null; // The number of the state that is shown, if the gateway does not serve the store.
   #conditions = h("span", { class: "conditions" });
   #tools = h("div", { class: "tools" });
   #slider = h("input", { type: "range", min: "0", max: "0", step: "1", "aria-label": "Entry", oninput: () => this.#slide() });
@@ -25,7 +26,7 @@ export class StoreView {
   #form = h("section", { class: "card", hidden: true, "aria-label": "Dispatch" });
   #stateNote = h("span", { class: "faint" });
   #liveButton = h("button", { type: "button", class: "live", onclick: () => this.#live() }, icon("live"), "Live");
-  #stateCard;
+  #stateCard; #travelCard;
 
   constructor(main, page, name, query) {
     this.#page = page;
@@ -33,12 +34,12 @@ export class StoreView {
     this.#path = storePath(name);
     const step = (label, glyph, body) => h("button", { type: "button", class: "square", "aria-label": label, title: label, onclick: body }, icon(glyph));
     this.#stateCard = h("section", { class: "card flush state", "aria-label": "State" }, h("h2", {}, "State", this.#stateNote), this.#tree.element);
+    this.#travelCard = h("section", { class: "card travel", "aria-label": "Time travel" },
+      h("div", { class: "steps" }, step("The oldest entry that is kept", "first", () => this.#oldest()), step("One entry back", "back", () => this.#step(-1)), step("One entry forward", "forward", () => this.#step(1)), this.#liveButton),
+      h("div", { class: "track" }, this.#slider, this.#ends), this.#where);
     replace(main,
       h("div", { class: "head" }, h("p", { class: "crumbs" }, h("a", { href: "#/stores" }, "Stores")), h("h1", { class: "mono" }, data(name, {}, 140)), this.#conditions, this.#tools),
-      h("section", { class: "card travel", "aria-label": "Time travel" },
-        h("div", { class: "steps" }, step("The oldest entry that is kept", "first", () => this.#oldest()), step("One entry back", "back", () => this.#step(-1)), step("One entry forward", "forward", () => this.#step(1)), this.#liveButton),
-        h("div", { class: "track" }, this.#slider, this.#ends), this.#where),
-      this.#notice,
+      this.#travelCard, this.#notice,
       h("div", { class: "columns store" }, this.#stateCard,
         h("div", { class: "stack" }, this.#effect, this.#form, h("section", { class: "card flush", "aria-label": "History" }, h("h2", {}, "History"), this.#list))));
     this.#loadForm();
@@ -54,6 +55,7 @@ export class StoreView {
   }
 
   key(event) {
+    if (this.#kept !== null) return false;
     if (event.key === "ArrowLeft") this.#step(-1);
     else if (event.key === "ArrowRight") this.#step(1);
     else if (event.key === "l") this.#live();
@@ -65,7 +67,8 @@ export class StoreView {
   changed(query) {
     const number = (key) => (/^\d{1,15}$/.test(query.get(key) ?? "") ? Number(query.get(key)) : null);
     const [at, without] = [number("at"), number("without")];
-    if (without !== null) this.#imagine(without, at);
+    if (this.#kept !== null) this.#showKept(at);
+    else if (without !== null) this.#imagine(without, at);
     else if (at !== null) this.#travel(at);
     else this.#live();
   }
@@ -76,6 +79,7 @@ export class StoreView {
     if (!status) return morph(this.#conditions);
     morph(this.#conditions, status.frozen ? chip("frozen", "warning") : null, status.divergence ? chip("diverged", "critical") : null, status.stopped ? chip("stopped", "critical") : null,
       h("span", { class: "faint" }, `${count(status.hosts)} hosts · version ${count(status.schemaVersion)} · snapshot at ${count(status.snapshot)}`));
+    if (this.#kept !== null && this.#at === null && status.snapshot > this.#kept) this.#showKept(null);
     const stamp = `${model.mayChange} ${status.frozen}`;
     if (this.#tools.dataset.stamp === stamp) return;
     this.#tools.dataset.stamp = stamp;
@@ -162,6 +166,16 @@ export class StoreView {
 
   #say(tone, text) {
     replace(this.#notice, h("p", { class: `notice ${tone}`, role: "alert" }, visible(text, 800)));
+  }
+
+  /** What the log keeps of a store that the gateway does not serve: a snapshot, or the state with which it began. */
+  async #showKept(at) {
+    this.#kept = this.#page.model.overview?.sequencer?.stores.find((store) => store.store === this.#name)?.snapshot ?? 0;
+    const kept = await this.#go(at, null, () => get(at === null ? this.#path : `${this.#path}?at=${at}`));
+    if (!kept) return;
+    const what = kept.kept === "snapshot" ? "This is its snapshot" : "There is no snapshot of it yet: this is the state with which it was created,";
+    this.#say("", `${kept.reason} ${what} at ${count(kept.sequence)}; later entries are not applied.`);
+    this.#show(kept.state);
   }
 
   // MARK: The past
@@ -311,7 +325,9 @@ export class StoreView {
       this.#showMode();
     } catch (problem) {
       if (this.#closed) return;
-      this.#hasPast = !["unknownPath", "invalidRequest"].includes(problem.code);
+      this.#hasPast = !["unknownPath", "unknownStore", "invalidRequest"].includes(problem.code);
+      this.#travelCard.hidden = problem.code === "unknownStore";
+      if (problem.code === "unknownStore") this.#kept = 0;
       // What is there is still true.
       if (this.#history.length > 0) return;
       replace(this.#list, h("li", { class: "empty" }, this.#hasPast ? visible(problem.message, 400) : "This gateway keeps no history."));
@@ -372,12 +388,8 @@ export class StoreView {
     try {
       const { actions } = await get(`${this.#path}/actions`);
       if (this.#closed) return;
-      replace(this.#form, h("h2", {}, "Dispatch"), new ActionForm(this.#name, actions).element);
+      replace(this.#form, h("h2", {}, "Dispatch"), new ActionForm(this.#name, actions, this.#page.model).element);
       this.#form.hidden = !this.#page.model.mayChange;
-    } catch (problem) {
-      if (this.#closed || problem.code !== "unknownStore") return;
-      replace(this.#list);
-      this.#say("bad", problem.message);
-    }
+    } catch {} // Without the shapes there is no form. What is wrong with the store is said of its state.
   }
 }

@@ -40,7 +40,9 @@ extension SequencerMachine {
         _ space: LogSpace, at now: Moment, into effects: inout [SequencerEffect]
     ) {
         let wasNearlyFull = isLogNearlyFull
+        let isAlike = space.isAlike(self.space)
         self.space = space
+        if isAlike { return }
         if wasNearlyFull, !isLogNearlyFull {
             reportedHold = nil
             effects.append(.note(.logHasRoom))

@@ -69,7 +69,23 @@ extension SequencerMachine {
     }
 
     /// Says why the log admits no action, and no store.
-    var nearlyFullWords: String { "the log is nearly full: \((reportedHold ?? hold).words)" }
+    var nearlyFullWords: String { "the log is nearly full: \(holdWords)" }
+
+    /// Says what keeps the log from having room.
+    private var holdWords: String { (reportedHold ?? hold).words }
+
+    /// What the sequencer knows of its log, its clock and its bounds.
+    var health: SequencerHealth {
+        var fullest = SessionLevels()
+        for session in sessions.all { fullest.add(session.ledger) }
+        let bounds = (ownBounds + bounds(of: fullest)).filter { $0.most > 0 }
+            .sorted { Double($0.level) / Double($0.most) > Double($1.level) / Double($1.most) }
+        return SequencerHealth(
+            usedBytes: space.usedBytes, limitBytes: space.limitBytes, freeBytes: space.freeBytes,
+            held: isLogNearlyFull ? holdWords : nil, isSlowed: admission.isSlow,
+            isClockBehind: term.clock.isBehind,
+            bounds: Array(bounds.prefix(SequencerHealth.boundsMax)))
+    }
 
     /// What keeps the log from having room: whoever needs the lowest number in it.
     private var hold: LogHold {

@@ -173,6 +173,7 @@ extension SequencerMachine {
             let text = "the status has up to \(bytes) bytes, and a frame has room for fewer"
             var status = status
             status.shapes = shapes
+            status.health = health
             reply(fits ? .status(status) : .failed(.tooLarge, message: text), into: &effects)
             return
         case .timers(let number):

@@ -17,6 +17,8 @@ extension Frame {
     static let versionTag: UInt16 = 6
     /// The tag of the extension of an answer that has what an earlier start of a store needs.
     static let earlierTag: UInt16 = 7
+    /// The tag of the extension of an answer with the status that has the sequencer's health.
+    static let healthTag: UInt16 = 8
     /// The tag of the extension that has the conditions of a batch.
     static let conditionsTag: UInt16 = 0x8001
 }

@@ -10,7 +10,30 @@ extension SequencerStatus: WireRecord {
             checkpoint: try coder.field(value?.checkpoint, "the newest checkpoint"),
             sessions: try coder.field(value?.sessions, "the sessions"),
             stores: try coder.field(value?.stores, "the stores"),
-            shapes: try coder.extensions(Frame.shapesTag, value?.shapes ?? []))
+            shapes: try coder.extensions(Frame.shapesTag, value?.shapes ?? []),
+            health: try coder.extension(Frame.healthTag, value?.health))
+    }
+}
+
+extension SequencerHealth: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            usedBytes: try coder.field(value?.usedBytes, "the used bytes"),
+            limitBytes: try coder.field(value?.limitBytes, "the log's bound"),
+            freeBytes: try coder.optional(value?.freeBytes, "the free bytes"),
+            held: try coder.optional(value?.held, "what keeps the log full"),
+            isSlowed: try coder.field(value?.isSlowed, "whether admission is slowed"),
+            isClockBehind: try coder.field(value?.isClockBehind, "whether the clock is behind"),
+            bounds: try coder.field(value?.bounds, "the bounds"))
+    }
+}
+
+extension Bound: WireRecord {
+    init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
+        self.init(
+            try coder.field(value?.name, "a bound's name"),
+            Int(try coder.number(value.map { UInt64($0.level) }, "a bound's level")),
+            of: Int(try coder.number(value.map { UInt64($0.most) }, "a bound's limit")))
     }
 }
 
