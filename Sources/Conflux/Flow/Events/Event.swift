@@ -239,6 +239,7 @@ protocol EventChannel: StateChannel {
     /// - Parameters:
     ///   - event: The event.
     ///   - sender: Who takes the event to the log.
+    /// - Returns: Whether it does.
     func takesFromLog(_ event: any Event, sentBy sender: ObjectIdentifier) -> Bool
 
     /// The name of the state, if it handles an event by an action that takes a route.
