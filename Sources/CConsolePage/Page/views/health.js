@@ -99,13 +99,13 @@ export class HealthView {
         ["Checkpoint", status.checkpoint ? `at ${count(status.checkpoint)}, ${count(status.last - status.checkpoint)} ago` : "none yet"],
         ["Free on its disk", size(health?.freeBytes)],
       ]),
+      health ? meters([{ name: "The log's size", level: Number(health.usedBytes), limit: Number(health.limitBytes) }], size)
+        : h("p", { class: "faint" }, "This sequencer is older, and tells its disk and its bounds only in its own metrics."),
       places.length > 0 ? h("ul", { class: "places" }, places.map((place) => h("li", {},
         data(place.address, { class: "mono" }), chip(place.serving ? "serves" : "stands by", place.serving ? "good" : ""),
         h("span", { class: "faint" }, place.serving ? "" : `${count(status.last - place.last)} behind`),
         model.mayChange && !place.serving ? this.#handover(place, stamp) : null)))
-        : h("p", { class: "faint" }, "This log has no standbys: it is on one disk."),
-      health ? meters([{ name: "The log's size", level: Number(health.usedBytes), limit: Number(health.limitBytes) }], size)
-        : h("p", { class: "faint" }, "This sequencer is older, and tells its disk and its bounds only in its own metrics."));
+        : h("p", { class: "faint" }, "This log has no standbys: it is on one disk."));
   }
 
   #kept = null;
