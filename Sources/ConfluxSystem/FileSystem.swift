@@ -19,9 +19,11 @@ package struct FileSystem {
     /// Whether another file can be made. Some file systems don't count inodes, and have 0 of them.
     package var hasInodes: Bool { !isKnown || status.f_files == 0 || status.f_favail > 0 }
 
-    /// How many bytes are free for programs without privileges; nil if the system does not say.
+    /// How many bytes are free for programs without privileges; nil if the system does not say, or names no bound.
     package var freeBytes: UInt64? {
-        isKnown ? UInt64(status.f_bavail) * UInt64(status.f_frsize) : nil
+        let (bytes, isTooMany) = UInt64(status.f_bavail)
+            .multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return isKnown && !isTooMany ? bytes : nil
     }
 
     /// Whether it is mounted read-only.

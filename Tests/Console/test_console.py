@@ -386,7 +386,7 @@ class Changing(ConsoleTest):
         expect(way).to_contain_text(re.compile(r"At the latest .* after the dispatch"))
         expect(way).to_contain_text("up to two seconds late")
         for name in ("alpha", "beta"):
-            expect(way.get_by_role("row").filter(has=page.get_by_text(name, exact=True))).to_contain_text("after the dispatch")
+            expect(way.get_by_role("row").filter(has=page.get_by_text(name, exact=True))).to_contain_text(re.compile(r"applied.* later"))
         # Of another action, this page does not know when it was dispatched.
         number = cluster.dispatch(PREFS, {"set": {"at": "/sent", "value": 2}})
         page.goto(page.url.split("#")[0] + f"#/entries/{number}?store={PREFS}")

@@ -65,10 +65,14 @@ extension Outbox.Gathered {
     ) {
         self.init(builder: BatchBuilder(limits: limits), block: block, isAtomic: true)
         begunAt = Moment.now.monotonic
+        let own = (actions.map(\.target) + others).compactMap { row in
+            if case .state(let state) = row.target { state } else { nil }
+        }
         for (target, payload) in actions {
             guard payload.withUnsafeBytes({ builder.appendIfFits(target: target, payload: $0) })
             else { return nil }
-            spans.append(SubmittedBatch.Span(target: target.target, count: 1))
+            let others = target.isEvent ? own : []
+            spans.append(SubmittedBatch.Span(target: target.target, count: 1, others: others))
         }
         for row in others where builder.row(for: row) == nil { return nil }
         payloadBytes = builder.byteCount + Self.overheadBytes

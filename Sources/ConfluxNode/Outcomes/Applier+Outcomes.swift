@@ -15,20 +15,21 @@ extension Applier {
             PendingOutcome(
                 block: part.block, index: part.index, count: part.count,
                 outcome: self.outcome(outcome.status, behind: part.counter - outcome.firstCounter),
-                target: part.target, begunAt: part.begunAt)
+                target: part.target, others: part.others, begunAt: part.begunAt)
         }
         for part in parts { hold(part, behindOthers: true) }
         boundWaiting()
     }
 
     /// The progress of everything here that an entry with this target may concern.
-    func stores(concernedBy target: Target) -> [StoreProgress]? {
+    func stores(concernedBy target: Target, besides others: [Name] = []) -> [StoreProgress]? {
         switch target {
         case .store(let store): states[store.state]?.progresses(concernedBy: target)
         case .state(let state): states[state]?.progresses(concernedBy: target)
         // Who sends an event does not know yet which states the sequencer will name.
         case .event(let event, []):
-            states.values.filter { $0.runner?.handles(event) == true }.flatMap(\.progresses)
+            states.filter { !others.contains($0) && $1.runner?.handles(event) == true }
+                .flatMap(\.value.progresses)
         case .event(_, let names): names.flatMap { states[$0]?.progresses ?? [] }
         }
     }
@@ -69,7 +70,8 @@ extension Applier {
     ///     the order of their counters.
     private func hold(_ outcome: PendingOutcome, behindOthers: Bool) {
         let last = outcome.last
-        let stores = outcome.target.flatMap { self.stores(concernedBy: $0) } ?? []
+        let stores =
+            outcome.target.flatMap { self.stores(concernedBy: $0, besides: outcome.others) } ?? []
         for store in stores
         where behindOthers && store.isAwaited || !store.hasReached(last, delivered) {
             outcome.openCount += 1

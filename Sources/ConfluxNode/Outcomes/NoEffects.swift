@@ -9,6 +9,8 @@ enum EntryFailure: Sendable {
     case refused(any Error)
     /// It was skipped (rule 38).
     case skipped
+    /// It is an event of which the state makes no action, or none that the store's version has.
+    case passedOver
     /// A newer program wrote it. Only a store that is not replicated continues after such an entry.
     case notUnderstood(message: String)
 }
@@ -120,6 +122,7 @@ struct NoEffects {
         switch failure.why {
         case .refused(let error): .refused(message: "", error)
         case .skipped: .refused(message: skippedText, nil)
+        case .passedOver: .nobody
         case .notUnderstood(let message): .stopped(at: failure.sequence, message: message)
         }
     }

@@ -10,11 +10,14 @@ package struct SubmittedBatch: Sendable {
         package var target: Target
         /// How many actions there are.
         package var count: Int
+        /// The states that don't take the event, since they have rows of their own.
+        package var others: [Name]
 
         /// Makes a span.
-        package init(target: Target, count: Int) {
+        package init(target: Target, count: Int, others: [Name] = []) {
             self.target = target
             self.count = count
+            self.others = others
         }
     }
 
@@ -53,6 +56,8 @@ final class PendingOutcome {
     let outcome: Outcome
     /// The target of the actions; nil if there is none.
     let target: Target?
+    /// The states that don't take them, though the target concerns them.
+    let others: [Name]
     /// When they were dispatched, if that was measured.
     let begunAt: Duration?
     /// How many stores it waits for.
@@ -62,8 +67,9 @@ final class PendingOutcome {
 
     init(
         block: OutcomeBlock, index: Int, count: Int, outcome: Outcome, target: Target?,
-        begunAt: Duration?
+        others: [Name] = [], begunAt: Duration?
     ) {
+        self.others = others
         self.block = block
         self.index = index
         self.count = count
@@ -105,6 +111,7 @@ package struct OutcomeTable {
         let counter: UInt64
         let count: Int
         let target: Target?
+        let others: [Name]
         let begunAt: Duration?
     }
 
@@ -114,21 +121,23 @@ package struct OutcomeTable {
         let end = outcome.firstCounter + UInt64(outcome.count)
         while head < submitted.count, submitted[head].firstCounter < end {
             let batch = submitted[head]
-            func add(from counter: UInt64, to stop: UInt64, _ target: Target?) {
+            func add(
+                from counter: UInt64, to stop: UInt64, _ target: Target?, _ others: [Name]
+            ) {
                 let first = max(counter, outcome.firstCounter)
                 guard first < min(stop, end) else { return }
                 parts.append(
                     Part(
                         block: batch.block, index: Int(first - batch.firstCounter), counter: first,
-                        count: Int(min(stop, end) - first), target: target,
+                        count: Int(min(stop, end) - first), target: target, others: others,
                         begunAt: batch.begunAt))
             }
             var counter = batch.firstCounter
             for span in batch.spans {
-                add(from: counter, to: counter + UInt64(span.count), span.target)
+                add(from: counter, to: counter + UInt64(span.count), span.target, span.others)
                 counter += UInt64(span.count)
             }
-            add(from: counter, to: batch.end, nil)
+            add(from: counter, to: batch.end, nil, [])
             guard batch.end <= end else { break }
             head += 1
             if head > 32, head * 2 > submitted.count {

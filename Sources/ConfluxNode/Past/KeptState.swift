@@ -47,15 +47,21 @@ extension PastReader {
                 guard snapshot.state.coding == .json else { throw .unreadable(store) }
                 return KeptState(
                     store: store, log: range.log, kind: .creation, sequence: snapshot.sequence,
-                    version: snapshot.schemaVersion, json: Array(snapshot.state.bytes))
+                    version: snapshot.schemaVersion, json: try checked(Array(snapshot.state.bytes), store))
             case .saved(let reference):
                 let bytes = try await reader.bytes(of: reference, store, range.life)
                 return KeptState(
                     store: store, log: range.log, kind: .snapshot, sequence: reference.sequence,
-                    version: reference.schemaVersion, json: Array(bytes))
+                    version: reference.schemaVersion, json: try checked(Array(bytes), store))
             }
         }
     }
+}
+
+/// What a node has uploaded, if it is one value in JSON. The sequencer does not look into it.
+private func checked(_ json: [UInt8], _ store: StoreName) throws(PastError) -> [UInt8] {
+    guard (try? JSONValue(json: json)) != nil else { throw .unreadable(store) }
+    return json
 }
 
 extension SnapshotOffer {

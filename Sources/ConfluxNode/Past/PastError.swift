@@ -94,7 +94,7 @@ public struct PastError: Error, Sendable, Hashable, CustomStringConvertible {
     static func unreadable(_ store: StoreName) -> PastError {
         PastError(
             .unreadableVersion,
-            "The state with which \(store) was created is not in JSON. Use a program that has its code."
+            "The kept state of \(store) is not in JSON. Use a program that has its code."
         )
     }
 

@@ -170,7 +170,8 @@ package struct PastReader: Sendable {
             reader?.leave(timeout: .zero)
         }
         defer { reader.leave(timeout: .zero) }
-        limit?.whenOver { end(.late(limit)) }
+        let deadline = limit?.whenOver { end(.late(limit)) }
+        defer { deadline?.forget() }
         let watching = Task { [events = reader.eventStream] in
             for await event in events { sink.note(event) }
         }

@@ -197,7 +197,10 @@ final class TypedRunner<S: BridgedState>: EntryRunner {
                 // A store of a version that does not understand the action passes its event over, as the programs of
                 // that version do.
                 guard let action, event == nil || S.schemaVersion(of: action) <= run.version
-                else { continue }
+                else {
+                    run.note(.passedOver, place)
+                    continue
+                }
                 typed(run).append(action, place, payloadBytes: payload.count)
             }
         } catch {

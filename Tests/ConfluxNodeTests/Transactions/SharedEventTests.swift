@@ -33,6 +33,10 @@ struct SharedEventTests {
         var users: [String] = []
         enum Action: Codable, Sendable { case enter(String) }
 
+        func check(_ action: Action, _ context: ActionContext) throws {
+            if case .enter("guest") = action, !users.isEmpty { throw Refusal() }
+        }
+
         mutating func apply(_ action: Action, _ context: ActionContext) {
             if case .enter(let user) = action { users.append(user) }
         }
@@ -283,6 +287,43 @@ struct SharedEventTests {
             #expect(stores[0].users == ["ann"] && account.users == [] && theirs.users == [])
             registration.dispose()
             for node in [sender, host] { await node.close() }
+        }
+    }
+
+    @Test func `an event that one state refuses and the other passes over is refused`() async throws {
+        let scope = Scope()
+        try await withWorld { world in
+            let sender = try await world.node("sender", scope: scope)
+            let account = try await sender.store(Account.self)
+            let greeting = try await sender.store(Greeting.self)
+            try await scope.send(LoggedIn(user: "ann")).receipt()
+            let error = await #expect(throws: DispatchError.self) {
+                try await scope.send(LoggedIn(user: "guest")).receipt()
+            }
+            #expect(error?.code == .refused)
+            #expect(account.users == ["ann"] && greeting.users == ["ann"])
+            await sender.close()
+        }
+    }
+
+    @Test func `a state whose action is stopped does not hide that another one refuses the event`()
+        async throws
+    {
+        let scope = Scope()
+        try await withWorld { world in
+            let sender = try await world.node("sender", scope: scope)
+            let account = try await sender.store(Account.self)
+            let greeting = try await sender.store(Greeting.self)
+            try await scope.send(LoggedIn(user: "ann")).receipt()
+            let interceptor = Interceptor()
+            interceptor.register(Greeting.Action.self) { _ in .stop }
+            scope.use(interceptor)
+            let error = await #expect(throws: DispatchError.self) {
+                try await scope.send(LoggedIn(user: "guest")).receipt()
+            }
+            #expect(error?.code == .refused)
+            #expect(account.users == ["ann"] && greeting.users == ["ann"])
+            await sender.close()
         }
     }
 

@@ -96,7 +96,7 @@ export class EntryView {
         const has = host.applied >= this.#sequence;
         const seen = model.seen(this.#sequence, host.incarnation);
         return h("tr", {}, h("th", { scope: "row" }, data(host.name ?? `node ${host.incarnation}`)), h("td", {}, chip(has ? "applied" : host.applied === undefined ? "not reported" : `${count(this.#sequence - host.applied)} behind`, has ? "good" : "warning")),
-          h("td", { class: "mono" }, count(host.applied ?? null)), h("td", {}, seen ? [time(seen.toISOString()), sent ? `, ${duration(seen - sent.at)} after the dispatch` : null] : has ? h("span", { class: "faint" }, "before this page looked") : "–"));
+          h("td", { class: "mono" }, count(host.applied ?? null)), h("td", {}, seen ? [time(seen.toISOString()), sent ? `, ${duration(seen - sent.at)} later` : null] : has ? h("span", { class: "faint" }, "before this page looked") : "–"));
       })))) : null);
   }
 }

@@ -97,15 +97,15 @@ export class HealthView {
         ["Log", h("span", {}, data(`${status.log.slice(0, 8)}…`, { class: "mono", title: status.log }))],
         ["Entries kept", `${count(status.floor)} to ${count(status.last)} (${count(kept)})`],
         ["Checkpoint", status.checkpoint ? `at ${count(status.checkpoint)}, ${count(status.last - status.checkpoint)} ago` : "none yet"],
-        ["Free on its disk", size(health?.freeBytes)],
+        ["Free on its disk", size(health?.freeBytes === undefined ? undefined : Number(health.freeBytes))],
       ]),
+      health ? meters([{ name: "The log's size", level: Number(health.usedBytes), limit: Number(health.limitBytes) }], size)
+        : h("p", { class: "faint" }, "This sequencer is older, and tells its disk and its bounds only in its own metrics."),
       places.length > 0 ? h("ul", { class: "places" }, places.map((place) => h("li", {},
         data(place.address, { class: "mono" }), chip(place.serving ? "serves" : "stands by", place.serving ? "good" : ""),
         h("span", { class: "faint" }, place.serving ? "" : `${count(status.last - place.last)} behind`),
         model.mayChange && !place.serving ? this.#handover(place, stamp) : null)))
-        : h("p", { class: "faint" }, "This log has no standbys: it is on one disk."),
-      health ? meters([{ name: "The log's size", level: Number(health.usedBytes), limit: Number(health.limitBytes) }], size)
-        : h("p", { class: "faint" }, "This sequencer is older, and tells its disk and its bounds only in its own metrics."));
+        : h("p", { class: "faint" }, "This log has no standbys: it is on one disk."));
   }
 
   #kept = null;

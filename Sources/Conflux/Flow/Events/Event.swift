@@ -70,6 +70,9 @@ public struct EventHandlers<Action>: Sendable {
         _ type: E.Type, _ action: @escaping @Sendable (E) -> Action?
     ) -> EventHandlers {
         precondition(Name(E.name) != nil, "\(E.self).name is no name: \(E.name)")
+        precondition(
+            byName[E.name] == nil || byType[ObjectIdentifier(type)] != nil,
+            "two types of events have the name \(E.name): give \(E.self) another name")
         var table = self
         table.byType[ObjectIdentifier(type)] = { event in (event as? E).flatMap(action) }
         let coder = ActionCoder<E>(sizeBytesMax: .max)

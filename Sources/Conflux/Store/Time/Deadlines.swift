@@ -35,7 +35,7 @@ final class Deadlines: @unchecked Sendable {  // The timer is set under the lock
     ///
     /// - Parameters:
     ///   - due: The uptime in nanoseconds.
-    ///   - body: Called then, unless it was forgotten. It must not wait.
+    ///   - body: Called then, unless it was forgotten.
     /// - Returns: The number of the deadline.
     func add(at due: UInt64, _ body: @escaping @Sendable () -> Void) -> UInt64 {
         content.withLock { content in
@@ -49,10 +49,13 @@ final class Deadlines: @unchecked Sendable {  // The timer is set under the lock
 
     /// Removes a deadline, if it is still to come.
     func forget(_ number: UInt64) {
-        content.withLock { content in
-            guard content.bodies.removeValue(forKey: number) != nil else { return }
+        // Released outside of the lock, with what it holds.
+        let body = content.withLock { content in
+            let body = content.bodies.removeValue(forKey: number)
             if content.heap.count > 2 * content.bodies.count + Self.endedMax { content.sweep() }
+            return body
         }
+        _ = body
     }
 
     private func fire() {
@@ -62,7 +65,8 @@ final class Deadlines: @unchecked Sendable {  // The timer is set under the lock
             set(&content)
             return due
         }
-        for body in due { body() }
+        // Each on a thread of its own, so that none waits for another.
+        for body in due { DispatchQueue.global().async(execute: body) }
     }
 
     /// Sets the timer, if it would fire too late.
@@ -127,8 +131,7 @@ package struct Deadline: Sendable {
 extension Duration {
     /// Calls a function once this time is over. All deadlines of waits are kept by this.
     ///
-    /// - Parameter body: Called on a thread of the system, within a few milliseconds; not at all if that is never. It
-    ///   must not wait.
+    /// - Parameter body: Called on a thread of the system, within a few milliseconds; not at all if that is never.
     /// - Returns: The deadline; nil if it never comes.
     @discardableResult
     package func whenOver(_ body: @escaping @Sendable () -> Void) -> Deadline? {

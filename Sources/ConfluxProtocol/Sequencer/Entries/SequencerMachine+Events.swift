@@ -5,7 +5,7 @@ import ConfluxVocabulary
 
 extension BatchTarget {
     /// Whether its entries are events for stores.
-    var isEvent: Bool {
+    package var isEvent: Bool {
         if case .event = target { !LogRequest.isFor(target) } else { false }
     }
 }
