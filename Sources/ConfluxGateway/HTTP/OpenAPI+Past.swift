@@ -28,7 +28,7 @@ extension OpenAPI {
     static func entries(_ store: StoreName) -> JSONValue {
         operation(
             "entries \(store)", "Actions for a store that are in the log.",
-            "In the order of the log, with what the store made of each. Without 'after' and 'before', the last ones.",
+            "In the order of the log, with what the store made of each. Without 'after' and 'before', the last ones; with both, the first ones between them.",
             parameters: [
                 parameter("after", in: "query", "The first ones behind this number.", sequence),
                 parameter("before", in: "query", "The last ones before this number.", sequence),

@@ -169,10 +169,11 @@ final class PastDesk: Sendable {
             ])
         case .entries(let after, let before, let limit):
             let past = try await reader.entries(
-                of: state, request.store, after: after, before: before, limit: limit,
-                within: request.timeout)
+                of: state, request.store, after: after, before: after == nil ? before : nil,
+                limit: limit, within: request.timeout)
+            let entries = past.entries.filter { $0.sequence < before ?? .init(UInt64.max) }
             return .success([
-                .init("entries", Self.list(past.entries)), .init("floor", "\(past.floor)"),
+                .init("entries", Self.list(entries)), .init("floor", "\(past.floor)"),
                 .init("newest", "\(past.newest)"), store,
             ])
         }

@@ -24,6 +24,8 @@ struct PastRequest: Sendable {
         of store: StoreName, _ query: inout Query
     ) throws(Problem) -> PastRequest? {
         guard let at = try query.sequence("at") else { return nil }
+        // What the log has by now does not change a state of the past.
+        _ = try query.sequence("atLeast")
         return try PastRequest(
             store, .state(at: at, without: try query.sequence("without")), &query)
     }
@@ -45,9 +47,6 @@ struct PastRequest: Sendable {
     static func entries(of store: StoreName, _ query: inout Query) throws(Problem) -> PastRequest {
         let (after, before) = (try query.sequence("after"), try query.sequence("before"))
         let limit = try query.number("limit") ?? UInt64(GatewayBounds.pastEntries)
-        guard after == nil || before == nil else {
-            throw .invalid("Give 'after' or 'before', not both.")
-        }
         guard (1...UInt64(GatewayBounds.pastEntriesMax)).contains(limit) else {
             throw .invalid("'limit' is a number from 1 to \(GatewayBounds.pastEntriesMax).")
         }

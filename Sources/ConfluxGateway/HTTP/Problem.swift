@@ -27,7 +27,8 @@ struct Problem: Error {
 
     private static func status(of failure: CommandFailure) -> UInt32 {
         switch failure.code {
-        case "storeEnded", "belowFloor": return 410
+        case "storeEnded": return 410
+        case "belowFloor": return 404
         case "conflict": return 412
         case "payloadTooLarge": return 413
         case "tooManyRequests", "tableFull": return 429

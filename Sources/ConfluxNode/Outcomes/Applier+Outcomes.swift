@@ -28,8 +28,9 @@ extension Applier {
         case .state(let state): states[state]?.progresses(concernedBy: target)
         // Who sends an event does not know yet which states the sequencer will name.
         case .event(let event, []):
-            states.filter { !others.contains($0) && $1.runner?.handles(event) == true }
-                .flatMap(\.value.progresses)
+            states.values.filter {
+                $0.runner?.handles(event) == true && !others.contains($0.name)
+            }.flatMap(\.progresses)
         case .event(_, let names): names.flatMap { states[$0]?.progresses ?? [] }
         }
     }

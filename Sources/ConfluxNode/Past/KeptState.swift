@@ -47,7 +47,8 @@ extension PastReader {
                 guard snapshot.state.coding == .json else { throw .unreadable(store) }
                 return KeptState(
                     store: store, log: range.log, kind: .creation, sequence: snapshot.sequence,
-                    version: snapshot.schemaVersion, json: try checked(Array(snapshot.state.bytes), store))
+                    version: snapshot.schemaVersion,
+                    json: try checked(Array(snapshot.state.bytes), store))
             case .saved(let reference):
                 let bytes = try await reader.bytes(of: reference, store, range.life)
                 return KeptState(

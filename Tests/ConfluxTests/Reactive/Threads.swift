@@ -19,7 +19,7 @@ func onThreads(
         }.start()
     }
     for _ in 0..<count { start.signal() }
-    #expect(ended.wait(timeout: .now() + 30) == .success, sourceLocation: sourceLocation)
+    #expect(ended.wait(timeout: .now() + 120) == .success, sourceLocation: sourceLocation)
 }
 
 /// An event that one thread waits for and another thread triggers.

@@ -77,6 +77,10 @@ extension ProcessTests {
                     "GET", "\(Self.path)/entries?after=\(numbers[0])&limit=3"
                 ).json
                 #expect(found(after) == Array(numbers[1...3]))
+                let between = try await http.ask(
+                    "GET", "\(Self.path)/entries?after=\(numbers[0])&before=\(numbers[2])"
+                ).json
+                #expect(found(between) == [numbers[1]])
                 let floor = try #require(after[key: "floor"]?.number)
                 #expect(floor < numbers[0])
                 #expect(try #require(after[key: "newest"]?.number) >= numbers[4])
@@ -87,12 +91,12 @@ extension ProcessTests {
                 #expect(last?[key: "reason"]?.string?.isEmpty == false)
                 // What can't be shown, or asked, is a typed problem.
                 for (query, status, code) in [
-                    ("?at=\(numbers[4] + 1_000)", 404, "aboveNewest"), ("?at=0", 410, "belowFloor"),
-                    ("?at=\(numbers[4])&without=\(floor)", 410, "belowFloor"),
+                    ("?at=\(numbers[4] + 1_000)", 404, "aboveNewest"), ("?at=0", 404, "belowFloor"),
+                    ("?at=\(numbers[4])&without=\(floor)", 404, "belowFloor"),
                     ("/difference?to=5", 400, "invalidRequest"),
                     ("/difference?from=9&to=5", 400, "invalidRequest"),
                     ("/entries?limit=1001", 400, "invalidRequest"),
-                    ("/entries?after=1&before=3", 400, "invalidRequest"),
+                    ("/entries?after=1&limit=none", 400, "invalidRequest"),
                 ] {
                     let answer = try await http.ask("GET", Self.path + query)
                     #expect(answer.status == status && answer.code == code, "\(query): \(answer)")
