@@ -11,10 +11,12 @@ extension OpenAPI {
     static func difference(_ store: StoreName) -> JSONValue {
         operation(
             "difference \(store)", "The difference between two states of a store.",
-            "With 'without' and no 'from', between the state at 'to' and that without the action.",
+            "Without 'from', what the entry 'to' has changed; or, with 'without', what that action changes at 'to'.",
             parameters: [
                 parameter("from", in: "query", "The number of the former state.", sequence),
-                parameter("to", in: "query", "The number of the later state.", sequence),
+                parameter(
+                    "to", in: "query", "The number of the later state.", sequence,
+                    isRequired: true),
                 without, timeout,
             ],
             answer(

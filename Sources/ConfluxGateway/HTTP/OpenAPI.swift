@@ -202,10 +202,12 @@ enum OpenAPI {
     }
 
     static func parameter(
-        _ name: String, in place: String, _ description: String, _ schema: JSONValue
+        _ name: String, in place: String, _ description: String, _ schema: JSONValue,
+        isRequired: Bool = false
     ) -> JSONValue {
         [
-            "name": .string(name), "in": .string(place), "description": .string(description),
+            "required": .bool(isRequired), "name": .string(name), "in": .string(place),
+            "description": .string(description),
             "schema": schema,
         ]
     }

@@ -147,7 +147,14 @@ final class PastDesk: Sendable {
     ) async throws(PastError) -> Answer {
         let store = Answer.Member("store", "\"\(request.store)\"")
         switch request.verb {
-        case .state(let at, let without):
+        case .state(let mark, let without):
+            let at =
+                if let mark { mark } else {
+                    try await reader.entries(
+                        of: state, request.store, after: nil, before: nil, limit: 1,
+                        within: request.timeout
+                    ).newest
+                }
             let past = try await states(request, state, at: [at], without)[0]
             return .success([
                 .init("at", "\(at)"), .init("epoch", past.epoch.map { "\($0)" } ?? "null"),
@@ -157,7 +164,9 @@ final class PastDesk: Sendable {
         case .difference(let from, let to, let without):
             let pair: [PastState]
             if let from {
-                pair = try await states(request, state, at: [from, to], without)
+                let states = try await states(
+                    request, state, at: [min(from, to), max(from, to)], without)
+                pair = from <= to ? states : states.reversed()
             } else {
                 // Without the action first: if there is none, nothing else need be made.
                 let other = try await states(request, state, at: [to], without)

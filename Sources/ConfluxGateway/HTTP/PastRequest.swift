@@ -3,8 +3,10 @@ import ConfluxVocabulary
 /// A request for the past of a store.
 struct PastRequest: Sendable {
     enum Verb: Sendable {
-        case state(at: SequenceNumber, without: SequenceNumber?)
-        /// From the state with the action that is left out, if there is no number to begin with.
+        /// At the log's end, if there is no number.
+        case state(at: SequenceNumber?, without: SequenceNumber?)
+        /// From the state with the action that is left out, if there is no number to begin with. With neither, from the one
+        /// before the entry.
         case difference(from: SequenceNumber?, to: SequenceNumber, without: SequenceNumber?)
         case entries(after: SequenceNumber?, before: SequenceNumber?, limit: Int)
     }
@@ -23,11 +25,12 @@ struct PastRequest: Sendable {
     static func state(
         of store: StoreName, _ query: inout Query
     ) throws(Problem) -> PastRequest? {
-        guard let at = try query.sequence("at") else { return nil }
+        let (at, without) = (try query.sequence("at"), try query.sequence("without"))
+        guard at != nil || without != nil else { return nil }
         // What the log has by now does not change a state of the past.
         _ = try query.sequence("atLeast")
         return try PastRequest(
-            store, .state(at: at, without: try query.sequence("without")), &query)
+            store, .state(at: at, without: without), &query)
     }
 
     /// The difference between two states.
@@ -35,12 +38,12 @@ struct PastRequest: Sendable {
         of store: StoreName, _ query: inout Query
     ) throws(Problem) -> PastRequest {
         let (from, without) = (try query.sequence("from"), try query.sequence("without"))
-        guard let to = try query.sequence("to"), from != nil || without != nil,
-            from.map({ $0 <= to }) ?? true
-        else {
-            throw .invalid("Give 'to', and 'from', which is not above it, or 'without', or both.")
+        guard let to = try query.sequence("to") else {
+            throw .invalid("Give 'to': the number at which the later state is.")
         }
-        return try PastRequest(store, .difference(from: from, to: to, without: without), &query)
+        let former = without == nil ? SequenceNumber(max(to.rawValue, 1) - 1) : nil
+        return try PastRequest(
+            store, .difference(from: from ?? former, to: to, without: without), &query)
     }
 
     /// Some actions, with what the store made of them.
