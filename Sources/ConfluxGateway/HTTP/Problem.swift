@@ -29,6 +29,7 @@ struct Problem: Error {
         switch failure.code {
         case "storeEnded": return 410
         case "belowFloor": return 404
+        case "notAnAction" where failure.exitCode == .invalidInput: return 404
         case "conflict": return 412
         case "payloadTooLarge": return 413
         case "tooManyRequests", "tableFull": return 429
