@@ -29,7 +29,8 @@ struct ScheduleRightTests {
             let other = try await node(reader)
             let events = other.events
             let replica = try await other.store(Cinema.self)
-            try await cinema.dispatch(.hold(1, milliseconds: 100)).receipt()
+            // It falls due once the first node has left.
+            try await cinema.dispatch(.hold(1, milliseconds: 1_000)).receipt()
             try await other.barrier()
             await first.close()
             let event = try await ConfluxNodeTests.first(of: events) {
