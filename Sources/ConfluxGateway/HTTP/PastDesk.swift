@@ -34,7 +34,11 @@ final class PastDesk: Sendable {
     /// Answers a request, unless its connection ends first.
     func answer(_ request: PastRequest, of store: any AnyServedStore, _ exchange: HTTPExchange) {
         let replayed = store.replayed
-        answer(exchange) { () async throws(PastError) in try await self.answer(request, replayed) }
+        // One deadline for the wait for a turn, and for all that is read.
+        let due = Moment.now.monotonic + request.timeout
+        answer(exchange) { () async throws(PastError) in
+            try await self.answer(request, replayed, due)
+        }
     }
 
     /// Answers with the newest state that the log keeps of a store that the gateway does not serve, unless its connection
@@ -143,7 +147,7 @@ final class PastDesk: Sendable {
     // MARK: Answers
 
     private func answer(
-        _ request: PastRequest, _ state: ReplayedState
+        _ request: PastRequest, _ state: ReplayedState, _ due: Duration
     ) async throws(PastError) -> Answer {
         let store = Answer.Member("store", "\"\(request.store)\"")
         switch request.verb {
@@ -152,10 +156,10 @@ final class PastDesk: Sendable {
                 if let mark { mark } else {
                     try await reader.entries(
                         of: state, request.store, after: nil, before: nil, limit: 1,
-                        within: request.timeout
+                        within: left(until: due)
                     ).newest
                 }
-            let past = try await states(request, state, at: [at], without)[0]
+            let past = try await states(request, state, at: [at], without, due)[0]
             return .success([
                 .init("at", "\(at)"), .init("epoch", past.epoch.map { "\($0)" } ?? "null"),
                 .init("log", "\"\(past.log)\""), .init("sequence", "\(past.sequence)"),
@@ -165,12 +169,12 @@ final class PastDesk: Sendable {
             let pair: [PastState]
             if let from {
                 let states = try await states(
-                    request, state, at: [min(from, to), max(from, to)], without)
+                    request, state, at: [min(from, to), max(from, to)], without, due)
                 pair = from <= to ? states : states.reversed()
             } else {
                 // Without the action first: if there is none, nothing else need be made.
-                let other = try await states(request, state, at: [to], without)
-                pair = try await states(request, state, at: [to], nil) + other
+                let other = try await states(request, state, at: [to], without, due)
+                pair = try await states(request, state, at: [to], nil, due) + other
             }
             return .success([
                 .init("changes", try Self.patch(pair[0], pair[1])),
@@ -179,7 +183,7 @@ final class PastDesk: Sendable {
         case .entries(let after, let before, let limit):
             let past = try await reader.entries(
                 of: state, request.store, after: after, before: after == nil ? before : nil,
-                limit: limit, within: request.timeout)
+                limit: limit, within: left(until: due))
             let entries = past.entries.filter { $0.sequence < before ?? .init(UInt64.max) }
             return .success([
                 .init("entries", Self.list(entries)), .init("floor", "\(past.floor)"),
@@ -188,14 +192,18 @@ final class PastDesk: Sendable {
         }
     }
 
+    private func left(until due: Duration) -> Duration {
+        max(.zero, due - Moment.now.monotonic)
+    }
+
     private func states(
         _ request: PastRequest, _ replayed: ReplayedState, at marks: [SequenceNumber],
-        _ without: SequenceNumber?
+        _ without: SequenceNumber?, _ due: Duration
     ) async throws(PastError) -> [PastState] {
         let made = state.withLock { $0.made.filter { $0.store == request.store } }
         let states = try await reader.states(
             of: replayed, request.store, at: marks, without: without, near: made,
-            within: request.timeout)
+            within: left(until: due))
         state.withLock { state in
             for new in states {
                 state.made.removeAll {

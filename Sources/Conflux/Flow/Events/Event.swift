@@ -148,11 +148,12 @@ extension Scope {
     /// (``order(_:after:)``). Any two events, transactions or global actions reach all stores that
     /// they have in common in the same order.
     ///
-    /// If a node is connected, the event is one entry of the log, which all replicated stores of all states that handle it
-    /// apply, at one number, in every process. If middleware here listens to the actions of a state, that state's action is an
-    /// entry of its own next to the event's: all of them are taken or rejected together. One that can't be encoded, or whose bridge has stopped, fails alone. In a process that has stores of several
-    /// of these states, all of these stores have changed before any of their observers is called. Stores of classes with
-    /// executors of their own are excepted, and so are stores that are catching up.
+    /// If a node is connected, the event is one entry of the log, with one number. Every replicated store of every state that
+    /// handles it applies that entry, in every process. If middleware here listens to the actions of a state, the state's
+    /// action is an entry of its own, next to the event's. All of them are taken or rejected together. An action that can't
+    /// be encoded, or whose bridge has stopped, fails alone. If a process has stores of several of these states, all of them
+    /// have changed before any of their observers is called. There are two exceptions: stores of classes with executors of
+    /// their own, and stores that are catching up.
     ///
     /// If a scope has several nodes, the event goes by the first of them. An event that is not ``Event/isShared`` does
     /// not go to the log by itself.
