@@ -28,7 +28,7 @@ public final class Scope: Sendable {
 
     /// Whether the current code runs in this scope.
     @inline(__always)
-    private var isCurrent: Bool {
+    var isCurrent: Bool {
         let bound = Scope.boundAddress
         return bound == address || (bound == 0 && self === Scope.process)
     }
@@ -64,7 +64,7 @@ public final class Scope: Sendable {
     /// Runs commits that have to be made on the main queue.
     let main = Executor.mainThread
 
-    /// What a dispatch checks first.
+    /// What a dispatch to all stores of a state checks first.
     let watch: FlowWatch
 
     /// Makes a scope without stores.
@@ -72,7 +72,7 @@ public final class Scope: Sendable {
         watch = FlowWatch(middleware: middleware, gate: gate, order: order)
     }
 
-    /// Whether a dispatch has more to do than to go to its stores.
+    /// Whether a dispatch to all stores of a state has more to do than to go there.
     @inline(__always)
     package var isWatched: Bool { watch.isOn }
 
@@ -178,7 +178,7 @@ public final class Scope: Sendable {
     package func lanes<S: State>(of state: S.Type = S.self) -> [Lane] { channel(of: state).lanes }
 }
 
-/// What a dispatch checks first. A copy spares each dispatch the reference to the scope.
+/// What a dispatch to all stores of a state checks first. A copy spares each one the reference to the scope.
 struct FlowWatch {
     let middleware: MiddlewareTable
     let gate: FlowGate
@@ -187,8 +187,4 @@ struct FlowWatch {
     /// Whether somebody observes dispatches, or pauses the flow, or stores wait for others.
     @inline(__always)
     var isOn: Bool { !middleware.hasNone || gate.isClosed || !order.isEmpty }
-
-    /// Whether somebody observes all dispatches, or pauses the flow.
-    @inline(__always)
-    var concernsAll: Bool { !middleware.isEmpty || gate.isClosed }
 }

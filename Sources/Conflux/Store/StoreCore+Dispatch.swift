@@ -3,7 +3,9 @@
 extension StoreCore {
     /// Whether a dispatch has more to do than to go to this store.
     @inline(__always)
-    var isWatched: Bool { isConcerned || scope.watch.concernsAll }
+    var isWatched: Bool {
+        isConcerned || !scope.middleware.isEmpty || scope.gate.isClosed
+    }
 
     /// Dispatches to this store, or to its route.
     @inline(__always)
@@ -13,9 +15,8 @@ extension StoreCore {
             dispatchWatched(action)
             return
         }
-        switch enter(mark) {
+        switch enterNow(mark) {
         case .free: runEntered(mark) { _ = commit(action) }
-        case .busy where enterSoon(mark): runEntered(mark) { _ = commit(action) }
         case .busy, .behind: dispatchBehind(action, mark)
         case .paused: dispatchWatched(action)
         case .closed: return
@@ -46,12 +47,10 @@ extension StoreCore {
     ) -> DispatchHandle {
         let mark = ThreadMark.outsideModels
         if isWatched { return dispatchWatched(action, label: label()) }
-        switch enter(mark) {
+        switch enterNow(mark) {
         case .free: return DispatchHandle(runEnteredTracked(action, nil, mark))
         case .closed: return DispatchHandle(.failed(.storeClosed(S.self)))
         case .paused: return dispatchWatched(action, label: label())
-        case .busy where enterSoon(mark):
-            return DispatchHandle(runEnteredTracked(action, nil, mark))
         case .busy, .behind: break
         }
         // An action that takes a route needs no tally of its own.

@@ -5,7 +5,8 @@ import ConfluxVocabulary
 extension Node {
     /// Waits until this process holds a lease.
     ///
-    /// Processes get a lease in the order in which they asked. A process that asks twice holds it once, and waits for
+    /// Processes get a lease in the order in which they asked. When this returns, the stores of this node have applied
+    /// what the holder before has done. A process that asks twice holds it once, and waits for
     /// itself. Whoever needs several leases takes them in one order everywhere, or gives a limit: two processes that hold
     /// one each and wait for the other's would wait for ever.
     ///
@@ -36,12 +37,14 @@ extension Node {
     ///   - limit: How long to wait for the lease; nil to wait as long as it takes.
     ///   - body: The function. Its task is cancelled if the lease is lost.
     /// - Returns: What the function returns.
-    /// - Throws: As ``lease(_:within:)``, and what the function throws.
+    /// - Throws: As ``lease(_:within:)``, and what the function throws. If that is only that its task was cancelled, since
+    ///   the lease was lost, a `DispatchError` with the code `leaseLost`.
     public func withLease<Value: Sendable>(
         _ name: String, within limit: Duration? = nil,
         _ body: @escaping @Sendable (Lease) async throws -> Value
     ) async throws -> Value {
         let lease = try await lease(name, within: limit)
+        var isLost = false
         let result = await withTaskGroup(of: Result<Value, any Error>?.self) { group in
             group.addTask {
                 do { return .success(try await body(lease)) } catch { return .failure(error) }
@@ -53,6 +56,7 @@ extension Node {
             var result: Result<Value, any Error>?
             while let next = await group.next() {
                 // The lease is lost, or the function has returned. The other task ends soon.
+                if result == nil, next == nil { isLost = !Task.isCancelled }
                 group.cancelAll()
                 result = result ?? next
             }
@@ -60,7 +64,19 @@ extension Node {
         }
         try? await lease.release(within: .seconds(1))
         guard let result else { throw DispatchError.cancelled }
+        if isLost, case .failure(let error) = result, Self.isCancellation(error) {
+            throw DispatchError.leaseEnded(lease.name)
+        }
         return try result.get()
+    }
+
+    private static func isCancellation(_ error: any Error) -> Bool {
+        switch error {
+        case let error as DispatchError: error.code == .cancelled
+        case let error as StoreError: error.code == .cancelled
+        case let error as NodeError: error.code == .cancelled
+        default: error is CancellationError
+        }
     }
 }
 
@@ -108,6 +124,8 @@ extension NodeCore {
                 guard patience > .zero else { throw .notItsTurn(name, limit) }
                 switch try await state(of: claim, untilHeld: true, within: patience) {
                 case .held(let silenceMax):
+                    // Its holder reads what the one before did.
+                    guard try await applyAll(within: patience) else { continue }
                     // The sequencer heard this node when it took the question: not before it was asked. If that is long
                     // ago, most of the time for which the lease is surely held is over. The next answer comes sooner.
                     let passed = asked.duration(to: .now)
@@ -119,7 +137,7 @@ extension NodeCore {
                         text, claim, on: self, silenceMax: silenceMax, heardAfter: asked)
                     lease.watch()
                     return lease
-                case .over: throw .leaseEnded(name)
+                case .over: throw .leaseEnded(text)
                 case .waiting, nil: continue
                 }
             }
@@ -151,11 +169,31 @@ extension NodeCore {
     func state(
         of claim: StoreVersion, untilHeld: Bool, within patience: Duration
     ) async throws(DispatchError) -> LeaseState? {
-        let failure: NodeError
-        do throws(NodeError) {
+        try await unlessLate(patience) { () async throws(NodeError) in
             let answer = try await ask(.lease(claim, untilHeld: untilHeld), patience: patience)
             if case .lease(let state) = answer.body { return state }
             return nil
+        }
+    }
+
+    /// Applies what was ordered up to now.
+    ///
+    /// - Returns: Whether it is applied.
+    private func applyAll(within patience: Duration) async throws(DispatchError) -> Bool {
+        try await unlessLate(patience) { () async throws(NodeError) in
+            try await wait(for: .latest, patience: patience)
+        } != nil
+    }
+
+    /// Asks the sequencer something.
+    ///
+    /// - Returns: The answer; nil if there is none yet.
+    private func unlessLate<Answer>(
+        _ patience: Duration, _ question: () async throws(NodeError) -> Answer?
+    ) async throws(DispatchError) -> Answer? {
+        let failure: NodeError
+        do throws(NodeError) {
+            return try await question()
         } catch {
             failure = error
         }
@@ -243,7 +281,7 @@ extension DispatchError {
                 """)
     }
 
-    fileprivate static func leaseEnded(_ name: StoreName) -> DispatchError {
+    fileprivate static func leaseEnded(_ name: String) -> DispatchError {
         DispatchError(
             code: .leaseLost,
             message: """

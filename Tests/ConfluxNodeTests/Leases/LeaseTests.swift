@@ -1,6 +1,7 @@
 import ConfluxLog
 import ConfluxNode
 import ConfluxSequencer
+import Dispatch
 import Synchronization
 import Testing
 
@@ -60,6 +61,38 @@ struct LeaseTests {
             await lease.waitUntilOver()
             // A second release is none.
             try await lease.release()
+            await one.close()
+            await other.close()
+        }
+    }
+
+    @Test func `a holder reads what the one before has done`() async throws {
+        try await withWorld { world in
+            let (one, other) = (try await world.node(), try await world.node())
+            let store = try await one.store(TallyState.self)
+            let replica = try await other.store(TallyState.self)
+            let lease = try await one.lease("cashier")
+            // The other replica stops behind the first action, unless somebody already holds the lease there.
+            let (stops, hasStopped) = AsyncStream<Void>.makeStream()
+            let held = DispatchSemaphore(value: 0)
+            let observer = replica.committedActions.observe { _ in
+                hasStopped.yield()
+                _ = held.wait(timeout: .now() + .seconds(1))
+                held.signal()
+            }
+            let next = Task {
+                let lease = try await other.lease("cashier")
+                let count = replica.computed.count
+                held.signal()
+                return (lease, count)
+            }
+            try await store.dispatch(.add(1), under: lease).receipt()
+            _ = try await first(of: stops) { _ in true }
+            try await store.dispatch(.add(1), under: lease).receipt()
+            try await lease.release()
+            let (second, count) = try await withDeadline { try await next.value }
+            #expect(second.token > lease.token && count == 2)
+            observer.dispose()
             await one.close()
             await other.close()
         }
@@ -142,6 +175,31 @@ struct LeaseTests {
             #expect(try await next.value.isHeld)
             await one.close()
             await other.close()
+        }
+    }
+
+    @Test(arguments: [false, true])
+    func `a function that ends because its lease is lost says so`(isCancelled: Bool) async throws {
+        try await withWorld { world in
+            let node = try await world.node()
+            let begun = AsyncStream<Lease>.makeStream()
+            let running = Task {
+                try await node.withLease("cashier") { lease in
+                    begun.continuation.yield(lease)
+                    for await _ in AsyncStream<Int>.makeStream().stream {}
+                    try Task.checkCancellation()
+                }
+            }
+            let lease = try await first(of: begun.stream) { _ in true }
+            if isCancelled { running.cancel() } else { try await lease.release() }
+            let result = try await withDeadline { await running.result }
+            switch result {
+            case .failure(let error as DispatchError):
+                #expect(!isCancelled && error.code == .leaseLost)
+            case .failure(is CancellationError): #expect(isCancelled)
+            default: Issue.record("\(result)")
+            }
+            await node.close()
         }
     }
 

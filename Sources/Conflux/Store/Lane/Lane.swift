@@ -111,21 +111,23 @@ package class Lane: @unchecked Sendable {
         return place._withUnsafeGuaranteedRef { $0.gate.isClosed }
     }
 
-    /// Tries repeatedly, for a short while, to enter a lane that another thread serves.
-    ///
-    /// - Returns: Whether it has entered.
-    final func enterSoon(_ mark: UnsafeMutablePointer<ThreadMark>) -> Bool {
-        guard mark.pointee.mayWait else { return false }
+    /// Tries to enter the lane, for a short while if another thread serves it.
+    @inline(__always)
+    final func enterNow(_ mark: UnsafeMutablePointer<ThreadMark>) -> Machine.Entrance {
+        let entrance = enter(mark)
+        return entrance == .busy ? enterSoon(mark) : entrance
+    }
+
+    @inline(never)
+    private func enterSoon(_ mark: UnsafeMutablePointer<ThreadMark>) -> Machine.Entrance {
+        guard mark.pointee.mayWait else { return .busy }
         for look in 1...LaneLimits.looksMax {
             ThreadMark.pause()
             guard look % LaneLimits.looksPerTry == 0 else { continue }
-            switch enter(mark) {
-            case .free: return true
-            case .busy: break
-            case .behind, .paused, .closed: return false
-            }
+            let entrance = enter(mark)
+            if entrance != .busy { return entrance }
         }
-        return false
+        return .busy
     }
 
     /// Runs the job of a caller that has entered, then whatever has come meanwhile.
@@ -152,10 +154,21 @@ package class Lane: @unchecked Sendable {
     /// Runs the lane's work where it belongs.
     @inline(__always)
     final func run(_ mark: UnsafeMutablePointer<ThreadMark>, _ body: () -> Void) {
-        if let place { return place._withUnsafeGuaranteedRef { $0.runLane(mark, body) } }
         mark.pointee.lanes += 1
-        body()
+        if isInPlace { body() } else { runInPlace(body) }
         mark.pointee.lanes -= 1
+    }
+
+    /// Whether the current code runs where jobs run.
+    @inline(__always)
+    private var isInPlace: Bool {
+        guard let place else { return true }
+        return place._withUnsafeGuaranteedRef { $0.isCurrent }
+    }
+
+    @inline(never)
+    private func runInPlace(_ body: () -> Void) {
+        home?.run(body)
     }
 
     /// Has the line served after the job of a caller that has entered.
