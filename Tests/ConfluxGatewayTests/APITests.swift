@@ -63,8 +63,33 @@ struct APITests {
         return if case .answer(let answer) = service.decide(head) { answer.status } else { nil }
     }
 
-    private static func head(_ headers: [String: String]) -> HTTPHead {
-        HTTPHead(method: "GET", path: "/api/v1/stores", query: [], headers: headers)
+    private static func head(
+        _ headers: [String: String], _ method: String = "GET", _ path: String = "/api/v1/stores"
+    ) -> HTTPHead {
+        HTTPHead(method: method, path: path, query: [], headers: headers)
+    }
+
+    /// Every route, with what a store's routes may ask for: what it was, and what nobody serves.
+    static let routes =
+        ["openapi.json", "status", "entries", "stores"].map { ("GET", "/api/v1/\($0)") }
+        + ["", "/difference", "/entries", "/events", "/actions"].map {
+            ("GET", "/api/v1/stores/counter/shared\($0)")
+        }
+        + [("POST", "/api/v1/stores/counter/shared/actions"), ("POST", "/api/v1/decisions")]
+        + [("GET", "/api/v1/none"), ("PUT", "/api/v1/stores")]
+
+    @Test func `no route answers a stranger`() {
+        for (method, path) in Self.routes {
+            let type = ["content-type": "application/json"]
+            func status(_ headers: [String: String], hasKeys: Bool = false) -> UInt32? {
+                let head = Self.head(headers.merging(type) { $1 }, method, path)
+                return Self.decide(head, hasKeys: hasKeys)
+            }
+            #expect(status(["host": "example.org"]) == 421, "\(path)")
+            let origin = ["host": "localhost", "origin": "https://example.org"]
+            #expect(status(origin) == 403, "\(path)")
+            #expect(status(["host": "localhost"], hasKeys: true) == 403, "\(path)")
+        }
     }
 
     @Test(arguments: [

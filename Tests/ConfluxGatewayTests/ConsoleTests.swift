@@ -2,6 +2,7 @@ import Conflux
 import ConfluxArguments
 import ConfluxVocabulary
 import ConfluxWorker
+import Foundation
 import Testing
 
 @testable import ConfluxGateway
@@ -21,8 +22,8 @@ struct ConsoleTests {
         for path in ["/", "/console/app.js", "/console/views/store.js", "/console/operating.md"] {
             #expect(APITests.decide(Self.head(path), token: token) == 200, "\(path)")
         }
-        for path in ["/api/v1/status", "/api/v1/entries", "/api/v1/stores"] {
-            #expect(APITests.decide(Self.head(path), token: token) == 401, "\(path)")
+        for (method, path) in APITests.routes {
+            #expect(APITests.decide(Self.head(path, method), token: token) == 401, "\(path)")
         }
         #expect(APITests.decide(Self.head("/console/none"), token: token) == 404)
         #expect(APITests.decide(Self.head("/console/../status"), token: token) == 404)
@@ -40,6 +41,9 @@ struct ConsoleTests {
             #expect(headers["Content-Security-Policy"] == ConsolePage.policy)
             #expect(headers["X-Content-Type-Options"] == "nosniff")
         }
+        let sources = Set(ConsolePage.policy.split(separator: "; ").map(String.init))
+        #expect(sources.isSuperset(of: ["default-src 'none'", "script-src 'self'"]))
+        #expect(sources.isSuperset(of: ["frame-ancestors 'none'", "style-src 'self'"]))
     }
 
     @Test func `without a token nobody decides`() {
@@ -108,6 +112,33 @@ struct ConsoleTests {
             tooLong: { ConsolePage.answer(Self.head("/")) }, { _, _ in })
         _ = feed.stream(for: reader, of: nil)
         #expect(feed.isTicking)
+    }
+
+    private struct Batch: Decodable {
+        struct Entry: Decodable { let sequence: Int }
+        let entries: [Entry]
+        let left: Int
+        let from: Int
+        let through: Int
+    }
+
+    @Test func `of ten thousand entries, a batch has a sample of all, and says how many it lacks`()
+        throws
+    {
+        let feed = EntryFeed(CommitRing(), stores: { [] })
+        let commits = (1...10_000 as ClosedRange<UInt64>).map { Self.commit($0) }
+        for isBeginning in [false, true] {
+            let bytes = try #require(feed.batch(nil, of: commits, isBeginning: isBeginning))
+            let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+            let event = try JSONDecoder().decode(Batch.self, from: Data(lines[1].dropFirst(6).utf8))
+            #expect(event.entries.count == EntryFeed.entriesMax)
+            // The first that a reader gets are the newest ones.
+            #expect(event.entries.first?.sequence == (isBeginning ? 9_961 : 1))
+            #expect(event.entries.last?.sequence == (isBeginning ? 10_000 : 9_751))
+            #expect(event.left == (isBeginning ? 0 : 9_960))
+            #expect(event.from == 1 && event.through == 10_000)
+            #expect(bytes.count < 40 * 400, "\(bytes.count)")
+        }
     }
 
     @Test func `an event tells what was left out`() throws {

@@ -160,8 +160,9 @@ export class Model {
       }
       for (const replica of store.stopped ?? []) {
         add("critical", `${store.store} stopped in ${replica.name ?? `node ${replica.incarnation}`}`,
-          `It stopped before entry ${count(replica.sequence)}. Install a newer program there, or skip the entry.`, "poisoned-entry",
-          { skip: { sequence: replica.sequence, target: store.store } });
+          replica.sequence ? `It stopped before entry ${count(replica.sequence)}. Install a newer program there, or skip the entry.`
+            : "Its state could not be loaded. The node's own messages say why.", "poisoned-entry",
+          replica.sequence ? { skip: { sequence: replica.sequence, target: store.store } } : {});
       }
     }
     for (const node of status?.sessions ?? []) {

@@ -98,7 +98,9 @@ enum StatusText {
         }
         let stops = status.stores.flatMap { store in
             store.stopped.map { replica in
-                "\(store.store) stopped before entry \(replica.sequence) in "
+                (replica.sequence == store.life
+                    ? "\(store.store) could not be loaded in "
+                    : "\(store.store) stopped before entry \(replica.sequence) in ")
                     + names.words(replica.node)
             }
         }

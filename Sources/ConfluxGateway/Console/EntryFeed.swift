@@ -126,7 +126,7 @@ final class EntryFeed: Sendable {
     /// Chooses among the entries of some commits, and writes the event.
     ///
     /// - Returns: nil if none of them is wanted.
-    private func batch(_ filter: Filter, of commits: [Commit], isBeginning: Bool) -> [UInt8]? {
+    func batch(_ filter: Filter, of commits: [Commit], isBeginning: Bool) -> [UInt8]? {
         var found: [Found] = []
         for commit in commits {
             commit.forEachEntry { sequence, entry in

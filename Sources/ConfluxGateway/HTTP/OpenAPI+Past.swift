@@ -8,6 +8,31 @@ extension OpenAPI {
         "The number of an action for the store: the state as if it had never been ordered.",
         sequence)
 
+    /// What is kept of stores that the gateway does not serve. Those that it serves have paths of their own.
+    static var kept: JSONValue {
+        let name: JSONValue = ["type": "string", "pattern": "^[a-z0-9._-]{1,64}$"]
+        return operation(
+            "kept", "What the log keeps of a store that the gateway does not serve.",
+            "The newest snapshot, also if the gateway does not have the code of the state. Later entries are not applied.",
+            parameters: [
+                parameter("state", in: "path", "The state's name.", name, isRequired: true),
+                parameter("instance", in: "path", "The store's name.", name, isRequired: true),
+                parameter(
+                    "at", in: "query",
+                    "The number of an entry: the newest snapshot that is not behind it.", sequence),
+                timeout,
+            ],
+            answer(
+                "The state at 'sequence', and why there is no newer one.",
+                object(
+                    [
+                        "at": sequence,
+                        "kept": ["type": "string", "enum": ["creation", "snapshot"]],
+                        "log": text, "reason": text, "schemaVersion": ["type": "integer"],
+                        "sequence": sequence, "state": [:], "store": text,
+                    ], optional: ["at"])))
+    }
+
     static func difference(_ store: StoreName) -> JSONValue {
         operation(
             "difference \(store)", "The difference between two states of a store.",

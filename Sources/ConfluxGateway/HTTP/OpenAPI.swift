@@ -19,6 +19,7 @@ enum OpenAPI {
             ],
         ]
         for path in consolePaths { paths[path.key] = path.value }
+        paths["/api/v1/stores/{state}/{instance}"] = ["get": kept]
         for store in stores {
             let path = "/api/v1/stores/\(store.name)"
             paths[path] = ["get": state(store.name)]

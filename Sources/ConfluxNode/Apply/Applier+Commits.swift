@@ -108,9 +108,16 @@ extension Applier {
     private func tellStopped(_ replica: Replica) {
         guard let stop = replica.progress.stop, let sequence = stop.at else { return }
         announce(.storeStopped(replica.name, at: sequence, message: stop.message))
+        reportStop(of: replica)
+    }
+
+    /// Lets the sequencer know that a replica has stopped.
+    func reportStop(of replica: Replica) {
+        guard let stop = replica.progress.stop else { return }
         report(
             .stopped(
-                StoppedStore(store: replica.name, life: replica.life, sequence: sequence)))
+                StoppedStore(
+                    store: replica.name, life: replica.life, sequence: stop.at ?? replica.life)))
     }
 
     /// Passes a report on, if it belongs to the present history.

@@ -181,7 +181,10 @@ extension Applier {
     func complete(_ request: UInt64, _ outcome: OpenOutcome) {
         guard let (registration, isOpen) = registrations[request] else { return }
         if let error = failure(of: outcome, registration.subject) {
+            let replica = replica(of: registration.subject)
             unregister(registration.subject)
+            // It is not hosted any more, and has stopped nevertheless.
+            if let replica { reportStop(of: replica) }
             // It was open in a history that is lost, so nobody waits for it.
             if isOpen {
                 registration.lost(error)
@@ -208,6 +211,10 @@ extension Applier {
         }
     }
 
+    private func replica(of subject: HostingSubject) -> Replica? {
+        if case .store(let store) = subject { replica(store) } else { nil }
+    }
+
     private func failure(of outcome: OpenOutcome, _ subject: HostingSubject) -> NodeError? {
         switch outcome {
         case .failed(let code, let message):
@@ -215,9 +222,7 @@ extension Applier {
                 code: .openFailed, message: "\(subject.text) can't be opened (\(code)): \(message)",
                 rejection: code)
         case .opened:
-            guard case .store(let store) = subject,
-                let stop = replica(store)?.progress.stop
-            else { return nil }
+            guard let stop = replica(of: subject)?.progress.stop else { return nil }
             return NodeError(
                 code: stop.at == nil ? .openFailed : .storeStopped, message: stop.message)
         }

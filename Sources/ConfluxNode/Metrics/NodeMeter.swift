@@ -45,6 +45,7 @@ package final class NodeMeter: Sendable {
             state.metrics.last = machine.remoteLast
             state.metrics.applied = machine.applied
             state.metrics.unsettled = machine.unsettledCount
+            state.metrics.stopped = machine.stoppedCount
             state.linkBounds = bounds
         }
     }
@@ -64,12 +65,11 @@ package final class NodeMeter: Sendable {
     }
 
     func publish(_ applier: Applier) {
-        let (catchingUp, stopped) = applier.unreadyCounts
+        let catchingUp = applier.catchingUpCount
         let waiting = Bound(
             "waitingOutcomes", applier.waitingOutcomeCount, of: applier.waitingOutcomesMax)
         state.withLock { state in
             state.metrics.catchingUp = catchingUp
-            state.metrics.stopped = stopped
             state.waitingOutcomes = waiting
         }
     }
@@ -133,19 +133,11 @@ extension NodeMeter.Content {
 }
 
 extension Applier {
-    /// The numbers of stores and bridged states that are not attached yet, and of stores that have stopped.
-    fileprivate var unreadyCounts: (catchingUp: Int, stopped: Int) {
-        var (catchingUp, stopped) = (0, 0)
-        for stores in states.values {
-            for replica in stores.replicas.values {
-                if replica.progress.stop != nil {
-                    stopped += 1
-                } else if !replica.hasCaughtUp {
-                    catchingUp += 1
-                }
-            }
-            if stores.isBridged, stores.locals.phase != .attached { catchingUp += 1 }
+    /// The number of stores and bridged states that are not attached yet, and have not stopped.
+    fileprivate var catchingUpCount: Int {
+        states.values.reduce(0) { sum, stores in
+            sum + stores.replicas.values.count { $0.progress.stop == nil && !$0.hasCaughtUp }
+                + (stores.isBridged && stores.locals.phase != .attached ? 1 : 0)
         }
-        return (catchingUp, stopped)
     }
 }

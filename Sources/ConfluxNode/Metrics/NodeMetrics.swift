@@ -48,7 +48,8 @@ public struct NodeMetrics: Sendable {
     public var stores: [StoreName] = []
     /// How many stores and bridged states are opening or catching up.
     public var catchingUp = 0
-    /// How many stores have stopped: they apply no further entries.
+    /// How many stores have stopped: they apply no further entries. Those that stopped while the node opened them, and so
+    /// could not be opened, are among them.
     public var stopped = 0
     /// How many actions the node has submitted.
     public var actions: UInt64 = 0

@@ -269,7 +269,7 @@ public struct Progress: Sendable, Equatable {
     public var applied: SequenceNumber
     /// The counter up to which the node has every outcome (rule 9).
     public var settled: UInt64
-    /// The replicas that stopped, though they are still hosted (rules 17 and 23).
+    /// The replicas that stopped (rules 17 and 23): of stores that the node hosts, and of those that it could not open.
     public var stopped: [StoppedStore]
 
     /// Makes a message.
@@ -286,7 +286,7 @@ public struct StoppedStore: Sendable, Hashable {
     public var store: StoreName
     /// Its life.
     public var life: SequenceNumber
-    /// The number of the entry that it did not apply.
+    /// The number of the entry that it did not apply; the life's number if it has no state at all.
     public var sequence: SequenceNumber
 
     /// Makes a stopped store.

@@ -313,7 +313,8 @@ public struct StoreStatus: Sendable, Equatable {
     public var isFrozen: Bool
     /// Where its replicas differ, if they do (rule 22).
     public var divergence: DivergenceStatus?
-    /// The replicas in live nodes that stopped, ascending by incarnation (rules 17 and 23).
+    /// The replicas in live nodes that stopped, ascending by incarnation (rules 17 and 23). A node does not host a store
+    /// that stopped while the node opened it.
     public var stopped: [StoppedReplica]
 
     /// Makes a status.
@@ -337,7 +338,8 @@ public struct StoreStatus: Sendable, Equatable {
 public struct StoppedReplica: Sendable, Equatable {
     /// Its node.
     public var node: Incarnation
-    /// The entry that it did not apply.
+    /// The entry that it did not apply; the number of the store's life if it has no state, because it could not be
+    /// loaded.
     public var sequence: SequenceNumber
 
     /// Makes a status.

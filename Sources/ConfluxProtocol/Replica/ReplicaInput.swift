@@ -102,7 +102,8 @@ public enum ApplyReport: Sendable, Equatable {
     case parked(HostingSubject, request: UInt64)
     /// What the store has is of no use: load its newest snapshot.
     case reload(StoreName)
-    /// The store did not apply this entry, and stopped.
+    /// The store did not apply this entry, or has no state, and stopped. If it is not hosted any more, it could not be
+    /// opened.
     case stopped(StoppedStore)
     /// The vote of a store here at a digest point.
     case digested(Vote)

@@ -6,7 +6,8 @@ extension ReplicaMachine {
         if !isAnswerDue { owedSince = now }
         hosting[open.subject] = Hosting(open: open, phase: .wanted)
         // For a bridged state, the applier reports its first local store: ``ready``.
-        if case .store = open.subject {
+        if case .store(let store) = open.subject {
+            stopped[store] = nil
             // The store's snapshot includes everything before it, so nothing is missed.
             if feed == .unwanted { live = nil }
             wantFeed(at: now, into: &effects)
@@ -24,8 +25,9 @@ extension ReplicaMachine {
         of subject: HostingSubject, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
         guard let former = hosting.remove(subject) else { return }
+        var hadStopped = false
         if case .store(let store) = subject {
-            stopped[store] = nil
+            hadStopped = stopped.removeValue(forKey: store) != nil
             loads.remove(store)
         }
         if feed == .unwanted, hosting.count == 0 { live = nil }
@@ -36,6 +38,7 @@ extension ReplicaMachine {
         } else if former.phase != .wanted {
             closedMeanwhile.append(subject)
         }
+        if hadStopped { sayStopped(at: now, into: &effects) }
     }
 
     /// Closes what the sequencer may take for hosted: an earlier hello named it, or its open has no answer yet.

@@ -101,7 +101,8 @@ public struct ReplicaMachine: Sendable {
 
     /// Snapshots on their way to this node, by request.
     var loads = SnapshotLoads()
-    /// The replicas that stopped.
+    /// The replicas that stopped, whether while they were opened or later. Every progress lists them. A replica that is
+    /// closed or opened again is not one of them any more.
     var stopped: [StoreName: StoppedStore] = [:]
 
     /// Where a process with a session key began; nil before its first welcome.
@@ -204,6 +205,9 @@ public struct ReplicaMachine: Sendable {
 
     /// How many actions of this node have no outcome yet.
     public var unsettledCount: UInt64 { submissions.unsettledCount }
+
+    /// How many replicas here have stopped, whether they are still hosted or not.
+    package var stoppedCount: Int { stopped.count }
 
     /// Handles one input.
     ///

@@ -72,8 +72,10 @@ extension SequencerMachine {
         }
         var stopped = 0
         var replicas: [SequencerGauges.Replica] = []
-        for incarnation in directory.hosting.hosts {
+        for incarnation in directory.hosting.incarnations {
             stopped += directory.hosting[incarnation]?.stopped.count ?? 0
+        }
+        for incarnation in directory.hosting.hosts {
             guard let session = sessions[incarnation], session.connection != nil else { continue }
             replicas.append(SequencerGauges.Replica(name: session.name, applied: session.applied))
         }

@@ -287,7 +287,7 @@ public struct SequencerMachine: Sendable {
                 batch, by: incarnation, on: connection, as: principal, at: now.monotonic,
                 into: &effects)
         case (.progress(let progress), .member(let incarnation)):
-            self.progress(progress, of: incarnation)
+            self.progress(progress, of: incarnation, as: principal)
         case (.answer(let answer), .member(let incarnation)):
             self.answer(answer, by: incarnation, into: &effects)
         case (.bye, .member(let incarnation)):

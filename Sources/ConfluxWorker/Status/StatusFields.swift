@@ -65,7 +65,8 @@ package enum StatusFields {
         let stopped = store.stopped.map { replica in
             JSONObject([
                 "incarnation": replica.node, "name": names[replica.node],
-                "sequence": replica.sequence,
+                // Without a state, it did not stop at an entry.
+                "sequence": replica.sequence == store.life ? nil : replica.sequence,
             ])
         }
         return JSONObject([

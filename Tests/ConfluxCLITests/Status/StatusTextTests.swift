@@ -1,6 +1,7 @@
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxVocabulary
+import ConfluxWorker
 import Testing
 
 @testable import ConfluxCLI
@@ -40,13 +41,31 @@ struct StatusTextTests {
         let hosted = (1...40).map { StoreName("document/number-\($0)")! }
         let lines = lines(
             [session(5, name: "berlin-1", hosted: hosted)],
-            [store(counter, stopped: [StoppedReplica(node: Incarnation(5), sequence: .zero.next)])])
+            [
+                store(
+                    counter,
+                    stopped: [StoppedReplica(node: Incarnation(5), sequence: SequenceNumber(7))])
+            ])
         #expect(lines.allSatisfy { $0.count <= 80 }, "\(lines.filter { $0.count > 80 })")
         #expect(lines.contains { $0.hasSuffix(" document/number-1 +39") })
         #expect(
-            lines.contains { $0.hasPrefix("counter/shared stopped before entry 1 in berlin-1") })
+            lines.contains { $0.hasPrefix("counter/shared stopped before entry 7 in berlin-1") })
         #expect(
             lines.contains { $0.hasPrefix("counter/shared diverged between entries 100 and 200") })
+    }
+
+    @Test func `a replica without a state has stopped at no entry`() throws {
+        let replica = StoppedReplica(node: Incarnation(5), sequence: SequenceNumber(2))
+        let store = store(counter, stopped: [replica])
+        let text = lines([session(5, name: "berlin-1")], [store])
+        #expect(text.contains { $0.hasPrefix("counter/shared could not be loaded in berlin-1") })
+        var status = SequencerStatus(
+            log: .none, epoch: Epoch(1), last: SequenceNumber(9), floor: SequenceNumber(1),
+            checkpoint: .zero, sessions: [session(5, name: "berlin-1")], stores: [store])
+        func json() -> String { "\(StatusFields.stores(status).map(\.json))" }
+        #expect(json().contains("stopped") && !json().contains("sequence"))
+        status.stores[0].stopped[0].sequence = SequenceNumber(3)
+        #expect(json().contains("sequence"))
     }
 
     @Test(arguments: 1...23)
@@ -85,7 +104,7 @@ struct StatusTextTests {
         nameLength: Int
     ) throws {
         let name = String(repeating: "n", count: nameLength)
-        let stopped = [StoppedReplica(node: Incarnation(5), sequence: .zero.next)]
+        let stopped = [StoppedReplica(node: Incarnation(5), sequence: SequenceNumber(7))]
         let all = lines([session(5, name: name)], [store(counter, stopped: stopped)])
         let first = try #require(all.lastIndex(of: "")) + 1
         let findings = all[first...]

@@ -1,3 +1,4 @@
+import ConfluxSequencer
 import Testing
 
 @testable import Conflux
@@ -153,7 +154,71 @@ struct PoisonTests {
             let journal = try await second.store(Journal.self)
             try await journal.dispatch(.write("on")).receipt()
             #expect(journal.lines == ["on"])
+
+            // The status says so, although the node does not host the store.
+            let replica = StoppedReplica(
+                node: await second.status.incarnation, sequence: poison.sequence)
+            try await wait(second, in: world) { status, _, _ in
+                status.stopped == [replica] && status.hosts == 0
+            }
+            try await wait(second, in: world) { $1.stopped == 1 && $2.stoppedReplicas == 1 }
+            #expect(second.metrics().readinessFaults == ["stopped stores: 1"])
+
+            // Once the entry is skipped, it can be opened.
+            try await second.skip(poison.sequence, for: .store(name))
+            let again = try await second.store(TallyState.self)
+            try await wait(second, in: world) { status, node, sequencer in
+                status.stopped.isEmpty && status.hosts == 1 && node.stopped == 0
+                    && sequencer.stoppedReplicas == 0
+            }
+            #expect(again.computed.count == 0)
             await second.close()
+        }
+    }
+
+    /// It can't read the state of a tally.
+    private struct OtherTally: Model, Equatable {
+        static let name = "tally"
+        var text = ""
+        enum Action: Codable, Sendable { case none }
+
+        mutating func apply(_ action: Action, _ context: ActionContext) {}
+    }
+
+    @Test func `a store whose state can't be read is reported without an entry`() async throws {
+        try await withWorld { world in
+            let first = try await world.node()
+            let store = try await first.store(TallyState.self)
+            try await store.actions.dispatch(.add(1)).receipt()
+            let second = try await world.node()
+            let failure = await #expect(throws: NodeError.self) {
+                _ = try await second.store(OtherTally.self)
+            }
+            #expect(failure?.code == .openFailed)
+            let incarnation = await second.status.incarnation
+            try await wait(second, in: world) { status, node, _ in
+                let replica = StoppedReplica(node: incarnation, sequence: status.life)
+                return status.stopped == [replica] && status.hosts == 1 && node.stopped == 1
+            }
+            await second.close()
+            try await wait(first, in: world) { $0.stopped.isEmpty && $2.stoppedReplicas == 0 }
+            #expect(store.computed.count == 1)
+            await first.close()
+        }
+    }
+
+    /// Waits until the status of the store, and the metrics of a node and of the sequencer, are as expected.
+    private func wait(
+        _ node: Node, in world: World,
+        until isWanted: @escaping @Sendable (StoreStatus, NodeMetrics, SequencerMetrics) -> Bool
+    ) async throws {
+        let name = name
+        try await withDeadline {
+            while true {
+                let stores = try await node.sequencerStatus().stores
+                let status = try #require(stores.first { $0.store == name })
+                if isWanted(status, node.metrics(), world.sequencer.metrics()) { return }
+            }
         }
     }
 

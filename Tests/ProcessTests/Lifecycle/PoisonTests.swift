@@ -1,5 +1,6 @@
 import Conflux
 import Foundation
+import Spawning
 import Testing
 
 extension ProcessTests {
@@ -41,8 +42,13 @@ extension ProcessTests {
                 let seen = try await site.run(
                     "observe", "tally", "--node", "w", "--json", "--connect", sequencer.address)
                 #expect(try object(seen.output.first ?? "")[key: "state"] == ["count": 3])
+                let status = try await status(site, sequencer) {
+                    $0.contains("stopped before entry")
+                }
+                #expect(status.contains("mine/shared stopped before entry \(poisoned) in w"))
                 third.signal(SIGTERM)
                 #expect(try await third.end() == .exited(0))
+                _ = try await self.status(site, sequencer) { !$0.contains("stopped") }
             }
         }
 
@@ -201,6 +207,21 @@ extension ProcessTests {
             #expect(skip.end == .exited(80), "\(skip.message)")
             let error = try object(skip.errors.last ?? "")[key: "error"]
             #expect(error?[key: "code"] == code, "\(skip.message)")
+        }
+
+        /// Waits until the sequencer's status is as expected.
+        private func status(
+            _ site: Site, _ sequencer: RunningSequencer, until isWanted: (String) -> Bool
+        ) async throws -> String {
+            let deadline = ContinuousClock.now + .seconds(60)
+            var text = ""
+            while ContinuousClock.now < deadline {
+                let status = try await site.run("status", "--connect", sequencer.address)
+                #expect(status.end == .exited(0), "\(status.message)")
+                text = status.output.joined(separator: "\n")
+                if isWanted(text) { return text }
+            }
+            throw Failure("the status stayed:\n\(text)")
         }
 
         private func isTrap(_ end: Child.End) -> Bool {

@@ -42,7 +42,9 @@
             let stop = try await cluster.site.event("storeStopped", of: stopped)
             #expect(stop[key: "sequence"]?.number == sequence)
             _ = try await cluster.site.event("ready", of: stopped)
-            try await cluster.run("conflux status", until: { $0.contains("alpha") })
+            try await cluster.run(
+                "conflux status",
+                until: { $0.contains("mine/shared stopped before entry \(sequence) in alpha") })
             let entry = try await cluster.run("conflux log --from 1042 --to 1042", with: number)
             #expect(entry.output.contains { $0.contains("explode") })
             try await cluster.run("conflux log skip 1042", with: number)

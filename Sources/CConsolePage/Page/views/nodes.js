@@ -6,6 +6,9 @@ import { chip, count, data, empty, h, morph, plural, rate, replace, spark, store
 const NODES_MAX = 60;
 const STORES_MAX = 12;
 
+/** How a replica stopped: before an entry, or without any state. */
+const stop = ({ sequence }) => sequence ? ` stopped before entry ${count(sequence)}. ` : " could not be loaded. ";
+
 export class NodesView {
   #page;
   #grid = h("div", { class: "nodes" });
@@ -50,7 +53,7 @@ export class NodesView {
       differs.map((store) => h("p", { class: "bad" }, storeLink(store.store), " differs",
         store.divergence.path !== undefined ? [" first at ", data(store.divergence.path === "" ? "its root" : store.divergence.path, { class: "mono" })] : "",
         `, between entries ${count(store.divergence.lastEqual)} and ${count(store.divergence.firstUnequal)}. `, h("a", { href: "#/runbook/divergence" }, "Runbook"))),
-      stopped.map((store) => h("p", { class: "bad" }, storeLink(store.store), ` stopped before entry ${count(store.stopped.find((replica) => replica.incarnation === id).sequence)}. `, h("a", { href: "#/runbook/poisoned-entry" }, "Runbook"))),
+      stopped.map((store) => h("p", { class: "bad" }, storeLink(store.store), stop(store.stopped.find((replica) => replica.incarnation === id)), h("a", { href: "#/runbook/poisoned-entry" }, "Runbook"))),
       node.hosted.length > 0 ? h("ul", { class: "hosted", "aria-label": plural(node.hosted.length, "store") }, node.hosted.slice(0, STORES_MAX).map((store) => h("li", {}, storeLink(store))),
         node.hosted.length > STORES_MAX ? h("li", { class: "faint" }, `and ${count(node.hosted.length - STORES_MAX)} more`) : null) : h("p", { class: "faint" }, "It hosts no store."),
       node.key ? h("p", { class: "faint" }, "key ", data(node.key, { class: "mono" })) : null);

@@ -115,12 +115,14 @@ extension ReplicaMachine {
         case .reading(let request): effects.append(.loaded(request: request, nil))
         case .opening, .following:
             if isTooLarge {
-                fail(subject, .payloadTooLarge, Self.tooLarge(load, settings), into: &effects)
+                fail(
+                    load.place, .payloadTooLarge, Self.tooLarge(load, settings), at: now,
+                    into: &effects)
             } else if hosting[subject]?.noteUnreadable(load.place) == true {
                 let text =
                     "its snapshot at \(load.place.sequence) is damaged, or gone: the sequencer prints why. If no other "
                     + "node hosts the store, restore the log from a backup, or drop the store"
-                fail(subject, .damaged, text, into: &effects)
+                fail(load.place, .damaged, text, at: now, into: &effects)
             } else {
                 // There may be a newer snapshot by now. The store is asked for as if the answer to its open had been lost.
                 if !isAnswerDue { owedSince = now }
@@ -131,12 +133,15 @@ extension ReplicaMachine {
 
     /// A store can't be opened with what the sequencer has.
     private mutating func fail(
-        _ subject: HostingSubject, _ code: RejectionCode, _ message: String,
+        _ place: SnapshotPlace, _ code: RejectionCode, _ message: String, at now: Duration,
         into effects: inout [ReplicaEffect]
     ) {
+        let subject = HostingSubject.store(place.store)
         guard let request = hosting.remove(subject)?.open.request else { return }
         effects.append(.send(.close(Close(subject: subject))))
         effects.append(.deliver(.opened(request: request, .failed(code, message: message))))
+        let stop = StoppedStore(store: place.store, life: place.life, sequence: place.life)
+        stopped(stop, at: now, into: &effects)
     }
 
     private static func tooLarge(_ load: SnapshotLoad, _ settings: ReplicaSettings) -> String {
@@ -172,10 +177,14 @@ extension ReplicaMachine {
     mutating func stopped(
         _ store: StoppedStore, at now: Duration, into effects: inout [ReplicaEffect]
     ) {
-        guard hosting[.store(store.store)]?.phase.life == store.life else { return }
+        if let hosting = hosting[.store(store.store)], hosting.phase.life != store.life { return }
         stopped[store.store] = store
-        if phase == .joined {
-            sendProgress(at: now, settled: submissions.reported, into: &effects)
-        }
+        sayStopped(at: now, into: &effects)
+    }
+
+    /// The replicas that are stopped have changed.
+    mutating func sayStopped(at now: Duration, into effects: inout [ReplicaEffect]) {
+        guard phase == .joined else { return }
+        sendProgress(at: now, settled: submissions.reported, into: &effects)
     }
 }

@@ -391,10 +391,4 @@ extension SequencerMachine {
             message: "counters begin with 1, and a batch begins above what is settled")
         effects.append(.send(.bye(bye), to: connection))
     }
-
-    mutating func progress(_ progress: Progress, of incarnation: Incarnation) {
-        sessions.change(incarnation) { $0.settle(through: progress.settled) }
-        sessions.advance(incarnation, to: min(progress.applied, term.last))
-        directory.stop(progress.stopped, of: incarnation)
-    }
 }

@@ -37,17 +37,17 @@ struct StoreLife: Sendable, Equatable {
 
     /// Whether a host can vote for the store's state: its replica has not stopped, and it can host
     /// the store's schema version.
-    func isVoter(_ host: StoreHost) -> Bool {
-        host.versions.contains(record.schemaVersion) && host.stoppedAt == nil
+    private func isVoter(_ incarnation: Incarnation, _ versions: SupportedVersions) -> Bool {
+        versions.contains(record.schemaVersion) && work.stops[incarnation] == nil
     }
 
     /// The hosts that can vote, ascending.
     var voters: [Incarnation] {
-        work.hosts.filter { isVoter($0.value) }.keys.sorted()
+        work.hosts.filter { isVoter($0.key, $0.value) }.keys.sorted()
     }
 
     /// Whether any host can vote.
-    var hasVoter: Bool { work.hosts.values.contains { isVoter($0) } }
+    var hasVoter: Bool { work.hosts.contains { isVoter($0.key, $0.value) } }
 
     /// The bytes of the entries since the store's snapshot, if these are its bytes in all. If it is
     /// not known what the snapshot includes, the bytes since the last point.
@@ -55,14 +55,6 @@ struct StoreLife: Sendable, Equatable {
         let known = if case .initial = record.base { UInt64(0) } else { record.pointLoad }
         return load - min(load, work.point.snapshotLoad ?? known)
     }
-}
-
-/// A replica of a store, in a live node.
-struct StoreHost: Sendable, Equatable {
-    /// The schema versions as which the node can host the store.
-    var versions: SupportedVersions
-    /// The entry at which the replica stopped; nil if it has not stopped.
-    var stoppedAt: SequenceNumber?
 }
 
 /// The work under way for one life of a store. Nothing of it outlives the life or the term.
@@ -75,8 +67,12 @@ struct StoreWork: Sendable {
     var allowance: Allowance?
     /// The last attempt to raise the version, if it failed; nil if none has failed since a node opened the store.
     var riseFailure: RiseFailure?
-    /// The replicas in live nodes, by what their hellos and later messages said.
-    private(set) var hosts: [Incarnation: StoreHost] = [:]
+    /// The live nodes that host the store, by what their hellos and later messages said, and the schema versions as
+    /// which they can host it.
+    private(set) var hosts: [Incarnation: SupportedVersions] = [:]
+    /// The entries before which the replicas of live nodes stopped; for a replica without any state, the number of the
+    /// life. A node whose replica stopped while the node opened the store does not host the store.
+    private(set) var stops: [Incarnation: SequenceNumber] = [:]
     /// When the store gets its next digest point.
     var point = PointPlan()
     /// What the replicas reported of their states.
@@ -173,7 +169,8 @@ struct StoreWork: Sendable {
     // MARK: Hosts
 
     mutating func host(_ incarnation: Incarnation, as versions: SupportedVersions) {
-        hosts[incarnation] = StoreHost(versions: versions)
+        hosts[incarnation] = versions
+        stops[incarnation] = nil
     }
 
     /// A node no longer hosts the store, so nobody waits for its vote.
@@ -193,7 +190,7 @@ struct StoreWork: Sendable {
 
     /// A replica stops, or continues.
     mutating func stop(_ incarnation: Incarnation, at sequence: SequenceNumber?) {
-        hosts[incarnation]?.stoppedAt = sequence
+        stops[incarnation] = sequence
         if sequence != nil { votes.pass(over: incarnation) }
     }
 

@@ -226,9 +226,9 @@ extension SequencerMachine {
     func tellReload(
         of place: SnapshotPlace, into effects: inout [SequencerEffect]
     ) {
-        let hosts = directory.life(place)?.work.hosts ?? [:]
-        for (incarnation, host) in hosts.sorted(by: { $0.key < $1.key }) {
-            guard let sequence = host.stoppedAt, sequence <= place.sequence,
+        guard let work = directory.life(place)?.work else { return }
+        for (incarnation, sequence) in work.stops.sorted(by: { $0.key < $1.key }) {
+            guard work.hosts[incarnation] != nil, sequence <= place.sequence,
                 let connection = sessions[incarnation]?.connection
             else { continue }
             effects.append(.send(.reload(Reload(place: place)), to: connection))

@@ -315,8 +315,8 @@ extension SequencerMachine {
             },
             stores: directory.lives.lives.sorted { $0.key < $1.key }.map { name, life in
                 let store = life.record
-                let stopped = life.work.hosts.sorted { $0.key < $1.key }.compactMap { host in
-                    host.value.stoppedAt.map { StoppedReplica(node: host.key, sequence: $0) }
+                let stopped = life.work.stops.sorted { $0.key < $1.key }.map {
+                    StoppedReplica(node: $0.key, sequence: $0.value)
                 }
                 return StoreStatus(
                     store: name, life: store.life, schemaVersion: store.schemaVersion,

@@ -230,6 +230,18 @@ extension SequencerMachine {
         }
     }
 
+    mutating func progress(
+        _ progress: Progress, of incarnation: Incarnation, as principal: Principal
+    ) {
+        sessions.change(incarnation) { $0.settle(through: progress.settled) }
+        sessions.advance(incarnation, to: min(progress.applied, term.last))
+        // A node may have stopped what it does not host: what it could not open.
+        let stopped = progress.stopped.filter {
+            principal.rights.allow(.host, .store($0.store))
+        }
+        directory.stop(stopped, of: incarnation)
+    }
+
     /// Accepts what a hello says its node hosts, since hosting has no entry in the log.
     mutating func restateHosting(_ hello: Hello, of incarnation: Incarnation) {
         for name in directory.restate(hello.hosted, by: incarnation) {

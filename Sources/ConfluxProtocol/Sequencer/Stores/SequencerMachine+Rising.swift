@@ -285,7 +285,7 @@ extension SequencerMachine {
     ) {
         for name in directory.lives.rising.sorted() {
             guard let life = directory.life(of: name), let rise = life.work.rise else { continue }
-            if let host = life.work.hosts[incarnation], host.versions.newest < rise.version {
+            if let host = life.work.hosts[incarnation], host.newest < rise.version {
                 let text = "a node that does not understand it hosts the store again"
                 endRise(of: name, failing: text, isOver: false, at: now, into: &effects)
             } else if rise.step == .rehearsing {

@@ -71,8 +71,8 @@ extension SequencerMachine {
         }
         for name in names {
             guard let life = directory.life(of: name) else { continue }
-            for (incarnation, host) in life.work.hosts.sorted(by: { $0.key < $1.key }) {
-                if let stopped = host.stoppedAt, stopped <= skip.sequence { continue }
+            for incarnation in life.work.hosts.keys.sorted() {
+                if let stopped = life.work.stops[incarnation], stopped <= skip.sequence { continue }
                 guard let session = sessions[incarnation] else { continue }
                 let node = session.name?.text ?? "\(incarnation)"
                 guard session.applied >= skip.sequence else {

@@ -212,7 +212,7 @@ extension SequencerMachine {
 
     /// The newest version that every node understands which must.
     func target(of name: StoreName, with opener: SupportedVersions? = nil) -> UInt32 {
-        let hosts = directory.life(of: name)?.work.hosts.values.map(\.versions.newest) ?? []
+        let hosts = directory.life(of: name)?.work.hosts.values.map(\.newest) ?? []
         let others = directory.versionsHosted(of: name.state)
         return (hosts + others + [opener?.newest].compactMap(\.self)).min() ?? 0
     }
@@ -220,7 +220,7 @@ extension SequencerMachine {
     /// Names the nodes that do not understand a version.
     func lacking(_ version: UInt32, of name: StoreName) -> String {
         let hosts = directory.life(of: name)?.work.hosts ?? [:]
-        let lacking = hosts.filter { $0.value.versions.newest < version }.keys.sorted().map {
+        let lacking = hosts.filter { $0.value.newest < version }.keys.sorted().map {
             sessions[$0]?.name?.text ?? "node \($0)"
         }
         switch lacking.count {
@@ -236,7 +236,7 @@ extension SequencerMachine {
     func obstacle(
         to name: StoreName, with opener: SupportedVersions? = nil, isTold: Bool
     ) -> String? {
-        let hosts = directory.life(of: name)?.work.hosts.values.map(\.versions.policy) ?? []
+        let hosts = directory.life(of: name)?.work.hosts.values.map(\.policy) ?? []
         let policies = hosts + [opener?.policy].compactMap(\.self)
         if policies.contains(.never) {
             return "a node that hosts or opens it never lets it rise (NodeSettings.upgrades)"

@@ -123,6 +123,11 @@ extension StoreDirectory {
                     hosting[incarnation]?.stores.contains(name) == true,
                     "\(incarnation) hosts \(name), and the index does not say so")
             }
+            for incarnation in life.work.stops.keys {
+                try hold(
+                    hosting[incarnation]?.stopped.contains(name) == true,
+                    "\(name) stopped in \(incarnation), and the index does not say so")
+            }
         }
         for incarnation in hosting.incarnations {
             guard let node = hosting[incarnation] else { continue }
@@ -136,10 +141,14 @@ extension StoreDirectory {
                     states[state]?.bridges[incarnation] != nil,
                     "\(incarnation) does not bridge \(state)")
             }
+            for name in node.stopped {
+                try hold(
+                    lives[name]?.work.stops[incarnation] != nil,
+                    "\(name) did not stop in \(incarnation)")
+            }
             try hold(
-                node.stopped.isSubset(of: node.stores),
-                "\(incarnation) stopped what it does not host")
-            try hold(!node.stores.isEmpty || !node.states.isEmpty, "\(incarnation) hosts nothing")
+                !node.stores.isEmpty || !node.states.isEmpty || !node.stopped.isEmpty,
+                "\(incarnation) hosts nothing")
         }
     }
 }

@@ -103,6 +103,10 @@ struct StoreDirectory: Sendable {
     mutating func end(_ name: StoreName, life: SequenceNumber) {
         guard let ended = lives[name], ended.record.life == life else { return }
         for incarnation in ended.work.hosts.keys { hosting.remove(name, of: incarnation) }
+        for incarnation in ended.work.stops.keys {
+            let stopped = hosting[incarnation]?.stopped ?? []
+            hosting.stop(stopped.subtracting([name]), of: incarnation)
+        }
         stores.remove(of: ended.record.creator)
         initialBytes.remove(ended.record.initialBytes, of: ended.record.creator)
         states.removeStore(of: name.state, version: ended.record.schemaVersion)
@@ -203,18 +207,16 @@ struct StoreDirectory: Sendable {
             }
             hostsChange(of: name)
         }
+        for name in former.stopped { change(name) { $0.stop(incarnation, at: nil) } }
         for state in former.states { states.endBridge(state, by: incarnation) }
         for state in Set(former.stores.map(\.state)).sorted() { noLongerHosts(state, incarnation) }
     }
 
     /// Sets which of a node's replicas are stopped. Its others continue.
     mutating func stop(_ replicas: [StoppedStore], of incarnation: Incarnation) {
-        guard let former = hosting[incarnation]?.stopped else { return }
+        let former = hosting[incarnation]?.stopped ?? []
         var stopped: Set<StoreName> = []
-        for replica in replicas
-        where lives[replica.store]?.record.life == replica.life
-            && lives[replica.store]?.work.hosts[incarnation] != nil
-        {
+        for replica in replicas where lives[replica.store]?.record.life == replica.life {
             stopped.insert(replica.store)
             change(replica.store) { $0.stop(incarnation, at: replica.sequence) }
         }
