@@ -161,12 +161,6 @@ public enum SequencerEvent: Sendable {
         public var server: String?
         /// Why the log can't be followed; nil if it can.
         public var failure: String?
-
-        /// Makes a standing.
-        public init(server: String?, failure: String?) {
-            self.server = server
-            self.failure = failure
-        }
     }
 
     /// A term has begun: nodes are served.

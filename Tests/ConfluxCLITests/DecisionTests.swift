@@ -2,7 +2,7 @@ import Conflux
 import ConfluxArguments
 import ConfluxBuiltins
 import ConfluxNode
-import ConfluxProtocol
+@testable import ConfluxProtocol
 import ConfluxSequencer
 import ConfluxWorker
 import Testing

@@ -1,4 +1,4 @@
-import ConfluxVocabulary
+@testable import ConfluxVocabulary
 import Foundation
 import Testing
 

@@ -1,5 +1,5 @@
 import CSQLite
-import ConfluxLog
+@testable import ConfluxLog
 import ConfluxVocabulary
 import Foundation
 

@@ -34,12 +34,6 @@ where State.Value: Codable {
         public let action: String?
         /// When that was committed.
         public let timestamp: Timestamp
-
-        init(value: State.Value, action: String?, timestamp: Timestamp) {
-            self.value = value
-            self.action = action
-            self.timestamp = timestamp
-        }
     }
 
     /// What is exported and imported as a whole.

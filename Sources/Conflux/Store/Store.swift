@@ -173,8 +173,4 @@ public struct Actions<State: Conflux.State>: Sendable {
 public struct Computed<State: Conflux.State> {
     /// The state.
     public let state: State
-
-    init(state: State) {
-        self.state = state
-    }
 }

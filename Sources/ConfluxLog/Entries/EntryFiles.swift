@@ -26,12 +26,6 @@ package struct EntryFiles {
     /// The SQLite VFS to use; nil for the system's.
     let vfs: String?
 
-    package init(folder: String, salt: UInt64, vfs: String?) {
-        self.folder = folder
-        self.salt = salt
-        self.vfs = vfs
-    }
-
     package func path(_ first: SequenceNumber) -> String {
         let number = String(first.rawValue)
         let zeros = String(repeating: "0", count: max(0, Self.digits - number.utf8.count))

@@ -6,11 +6,6 @@ public struct ChainedCommit: Sendable, Hashable {
     public let commit: LoggedCommit
     /// Its hash as stored in the file; nil if it has none.
     public let hash: ChainHash?
-
-    package init(commit: LoggedCommit, hash: ChainHash?) {
-        self.commit = commit
-        self.hash = hash
-    }
 }
 
 /// Follows the chain of a log's commits. Each commit has a hash that covers the commit and the hash before

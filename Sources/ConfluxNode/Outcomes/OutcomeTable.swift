@@ -11,14 +11,7 @@ package struct SubmittedBatch: Sendable {
         /// How many actions there are.
         package var count: Int
         /// The states that don't take the event, since they have rows of their own.
-        package var others: [Name]
-
-        /// Makes a span.
-        package init(target: Target, count: Int, others: [Name] = []) {
-            self.target = target
-            self.count = count
-            self.others = others
-        }
+        package var others: [Name] = []
     }
 
     /// The first action's counter.

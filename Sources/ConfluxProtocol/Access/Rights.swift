@@ -36,26 +36,6 @@ public struct Rights: Sendable, Hashable {
     /// the bound* a further connection is refused.
     public var connectionsMax: UInt32?
 
-    /// Makes rights.
-    ///
-    /// - Parameters:
-    ///   - patterns: The stores for which each permission is granted.
-    ///   - payloadBytesMax: The most bytes of one encoded action.
-    ///   - actionsPerSecondMax: The most actions a second.
-    ///   - sessionsMax: The most sessions that are remembered.
-    ///   - connectionsMax: The most connections to each socket.
-    public init(
-        patterns: [Permission: [StorePattern]], payloadBytesMax: UInt32? = nil,
-        actionsPerSecondMax: UInt32? = nil, sessionsMax: UInt32? = nil,
-        connectionsMax: UInt32? = nil
-    ) {
-        self.patterns = patterns
-        self.payloadBytesMax = payloadBytesMax
-        self.actionsPerSecondMax = actionsPerSecondMax
-        self.sessionsMax = sessionsMax
-        self.connectionsMax = connectionsMax
-    }
-
     /// Whether a permission is granted for everything that a target concerns.
     public func allow(_ permission: Permission, _ target: Target) -> Bool {
         if case .event(_, let states) = target, !states.isEmpty {

@@ -111,21 +111,6 @@ public struct Commit: Sendable, Equatable {
         end()
         return parts
     }
-
-    /// For code that decodes, cuts or filters commits. The caller keeps ``count`` consistent with
-    /// the blocks.
-    init(
-        log: LogID, epoch: Epoch, predecessor: Epoch, first: SequenceNumber, count: UInt32,
-        timestamp: Timestamp, blocks: [Block]
-    ) {
-        self.log = log
-        self.epoch = epoch
-        self.predecessor = predecessor
-        self.first = first
-        self.count = count
-        self.timestamp = timestamp
-        self.blocks = blocks
-    }
 }
 
 /// One of the log's own records.

@@ -66,19 +66,6 @@ public struct Divergence: Sendable, Equatable {
     /// Whether the receiver's state is not the majority's: then it loads the majority's.
     public var mustReload: Bool
 
-    /// Makes a message.
-    public init(
-        store: StoreName, life: SequenceNumber, lastEqual: SequenceNumber,
-        reference: SnapshotReference, isMajority: Bool, mustReload: Bool
-    ) {
-        self.store = store
-        self.life = life
-        self.lastEqual = lastEqual
-        self.reference = reference
-        self.isMajority = isMajority
-        self.mustReload = mustReload
-    }
-
     /// The snapshot that holds the state to compare with.
     public var place: SnapshotPlace {
         SnapshotPlace(store: store, life: life, sequence: reference.sequence)

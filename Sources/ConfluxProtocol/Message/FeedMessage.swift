@@ -17,11 +17,4 @@ public struct Beat: Sendable, Hashable {
     public var last: SequenceNumber
     /// The lowest number that the log still holds.
     public var floor: SequenceNumber
-
-    /// Makes a beat.
-    public init(log: LogID, last: SequenceNumber, floor: SequenceNumber) {
-        self.log = log
-        self.last = last
-        self.floor = floor
-    }
 }

@@ -102,12 +102,6 @@ public struct SessionToken: Sendable, Hashable {
     public var log: LogID
     /// The session's incarnation.
     public var incarnation: Incarnation
-
-    /// Makes a token.
-    public init(log: LogID, incarnation: Incarnation) {
-        self.log = log
-        self.incarnation = incarnation
-    }
 }
 
 /// A point in the history of a log. By it a sequencer notices that the log lost its end (rule 2).
@@ -121,14 +115,6 @@ public struct HistoryMark: Sendable, Hashable {
     public var epoch: Epoch
     /// The nonce of that term's claim; `Identifier.none` if the node never saw it.
     public var claim: Nonce
-
-    /// Makes a mark.
-    public init(log: LogID, sequence: SequenceNumber, epoch: Epoch, claim: Nonce) {
-        self.log = log
-        self.sequence = sequence
-        self.epoch = epoch
-        self.claim = claim
-    }
 }
 
 /// A node's bridge to a state.
@@ -156,13 +142,6 @@ public struct HostedStore: Sendable, Hashable {
     public var life: SequenceNumber
     /// The schema versions as which the node can host it.
     public var versions: SupportedVersions
-
-    /// Makes a hosted store.
-    public init(store: StoreName, life: SequenceNumber, versions: SupportedVersions) {
-        self.store = store
-        self.life = life
-        self.versions = versions
-    }
 }
 
 /// What an `open` or a `close` is about.
@@ -232,11 +211,6 @@ public struct EncodedState: Sendable, Equatable {
 public struct Close: Sendable, Equatable {
     /// The store or the state.
     public var subject: HostingSubject
-
-    /// Makes a message.
-    public init(subject: HostingSubject) {
-        self.subject = subject
-    }
 }
 
 /// Asks for commits (rule 5).
@@ -270,14 +244,7 @@ public struct Progress: Sendable, Equatable {
     /// The counter up to which the node has every outcome (rule 9).
     public var settled: UInt64
     /// The replicas that stopped (rules 17 and 23): of stores that the node hosts, and of those that it could not open.
-    public var stopped: [StoppedStore]
-
-    /// Makes a message.
-    public init(applied: SequenceNumber, settled: UInt64, stopped: [StoppedStore] = []) {
-        self.applied = applied
-        self.settled = settled
-        self.stopped = stopped
-    }
+    public var stopped: [StoppedStore] = []
 }
 
 /// A replica that stopped.
@@ -357,9 +324,4 @@ public struct Freeze: Sendable, Hashable {
 public struct Barrier: Sendable, Hashable {
     /// The node's number for this request, repeated in the answer.
     public var request: UInt64
-
-    /// Makes a request.
-    public init(request: UInt64) {
-        self.request = request
-    }
 }

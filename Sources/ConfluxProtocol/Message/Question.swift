@@ -126,12 +126,6 @@ public struct EarlierStart: Sendable, Equatable {
     public var snapshot: SnapshotReference?
     /// The entries for the store in the log that have no effect (rule 23), ascending.
     public var skipped: [SequenceNumber]
-
-    /// Makes a start.
-    public init(snapshot: SnapshotReference?, skipped: [SequenceNumber]) {
-        self.snapshot = snapshot
-        self.skipped = skipped
-    }
 }
 
 /// Why a question can't be answered.
@@ -190,26 +184,9 @@ public struct SequencerStatus: Sendable, Equatable {
     /// The stores, by name.
     public var stores: [StoreStatus]
     /// The shapes that were asked for, by schema version, as far as live programs sent them.
-    public var shapes: [ActionShapes]
+    public var shapes: [ActionShapes] = []
     /// What the sequencer knows of its log, its clock and its bounds; nil from older sequencers.
     public var health: SequencerHealth?
-
-    /// Makes a status.
-    public init(
-        log: LogID, epoch: Epoch, last: SequenceNumber, floor: SequenceNumber,
-        checkpoint: SequenceNumber, sessions: [SessionStatus], stores: [StoreStatus],
-        shapes: [ActionShapes] = [], health: SequencerHealth? = nil
-    ) {
-        self.shapes = shapes
-        self.health = health
-        self.log = log
-        self.epoch = epoch
-        self.last = last
-        self.floor = floor
-        self.checkpoint = checkpoint
-        self.sessions = sessions
-        self.stores = stores
-    }
 }
 
 /// What a sequencer knows of its log, its clock and its bounds.
@@ -232,19 +209,6 @@ public struct SequencerHealth: Sendable, Equatable {
     public var isClockBehind: Bool
     /// The fullest queues, tables and buffers, the fullest first.
     public var bounds: [Bound]
-
-    package init(
-        usedBytes: UInt64, limitBytes: UInt64, freeBytes: UInt64?, held: String?, isSlowed: Bool,
-        isClockBehind: Bool, bounds: [Bound]
-    ) {
-        self.usedBytes = usedBytes
-        self.limitBytes = limitBytes
-        self.freeBytes = freeBytes
-        self.held = held
-        self.isSlowed = isSlowed
-        self.isClockBehind = isClockBehind
-        self.bounds = bounds
-    }
 }
 
 /// The shapes of a state's actions, as sent by programs with one version of the state.
@@ -253,12 +217,6 @@ public struct ActionShapes: Sendable, Hashable {
     public var schemaVersion: UInt32
     /// The shapes, as JSON. The sequencer does not parse them.
     public var json: Bytes
-
-    /// Makes shapes.
-    public init(schemaVersion: UInt32, json: Bytes) {
-        self.schemaVersion = schemaVersion
-        self.json = json
-    }
 }
 
 /// One session, as the sequencer sees it.
@@ -280,21 +238,6 @@ public struct SessionStatus: Sendable, Equatable {
     public var hosted: [StoreName]
     /// The states it bridges.
     public var bridged: [Name]
-
-    /// Makes a status.
-    public init(
-        incarnation: Incarnation, name: Name?, owner: Name? = nil, isLive: Bool,
-        applied: SequenceNumber, lastCounter: UInt64, hosted: [StoreName], bridged: [Name]
-    ) {
-        self.incarnation = incarnation
-        self.name = name
-        self.owner = owner
-        self.isLive = isLive
-        self.applied = applied
-        self.lastCounter = lastCounter
-        self.hosted = hosted
-        self.bridged = bridged
-    }
 }
 
 /// One store, as the sequencer sees it.
@@ -310,28 +253,12 @@ public struct StoreStatus: Sendable, Equatable {
     /// The number of its newest snapshot; before the first snapshot, that of its `created` entry.
     public var snapshot: SequenceNumber
     /// Whether it is frozen (rule 21).
-    public var isFrozen: Bool
+    public var isFrozen: Bool = false
     /// Where its replicas differ, if they do (rule 22).
     public var divergence: DivergenceStatus?
     /// The replicas in live nodes that stopped, ascending by incarnation (rules 17 and 23). A node does not host a store
     /// that stopped while the node opened it.
-    public var stopped: [StoppedReplica]
-
-    /// Makes a status.
-    public init(
-        store: StoreName, life: SequenceNumber, schemaVersion: UInt32, hosts: UInt32,
-        snapshot: SequenceNumber, isFrozen: Bool = false, divergence: DivergenceStatus? = nil,
-        stopped: [StoppedReplica] = []
-    ) {
-        self.store = store
-        self.life = life
-        self.schemaVersion = schemaVersion
-        self.hosts = hosts
-        self.snapshot = snapshot
-        self.isFrozen = isFrozen
-        self.divergence = divergence
-        self.stopped = stopped
-    }
+    public var stopped: [StoppedReplica] = []
 }
 
 /// A replica that stopped.
@@ -341,12 +268,6 @@ public struct StoppedReplica: Sendable, Equatable {
     /// The entry that it did not apply; the number of the store's life if it has no state, because it could not be
     /// loaded.
     public var sequence: SequenceNumber
-
-    /// Makes a status.
-    public init(node: Incarnation, sequence: SequenceNumber) {
-        self.node = node
-        self.sequence = sequence
-    }
 }
 
 /// Where the replicas of a store differ.
@@ -361,16 +282,4 @@ public struct DivergenceStatus: Sendable, Equatable {
     public var isMajority: Bool
     /// The first key path at which they differ, as a JSON pointer; nil until it is known.
     public var path: String?
-
-    /// Makes a status.
-    public init(
-        lastEqual: SequenceNumber, firstUnequal: SequenceNumber, nodes: [Incarnation],
-        isMajority: Bool, path: String?
-    ) {
-        self.lastEqual = lastEqual
-        self.firstUnequal = firstUnequal
-        self.nodes = nodes
-        self.isMajority = isMajority
-        self.path = path
-    }
 }

@@ -74,25 +74,6 @@ public struct Welcome: Sendable, Equatable {
     public var feed: String
     /// The limits that the node must keep.
     public var limits: SessionLimits
-
-    /// Makes a welcome.
-    public init(
-        request: UInt64, log: LogID, claim: Nonce, incarnation: Incarnation,
-        last: SequenceNumber, floor: SequenceNumber, agreed: SequenceNumber, settled: UInt64,
-        lastCounter: UInt64, feed: String, limits: SessionLimits
-    ) {
-        self.request = request
-        self.log = log
-        self.claim = claim
-        self.incarnation = incarnation
-        self.last = last
-        self.floor = floor
-        self.agreed = agreed
-        self.settled = settled
-        self.lastCounter = lastCounter
-        self.feed = feed
-        self.limits = limits
-    }
 }
 
 /// The limits that a node must keep, as the welcome grants them.
@@ -107,18 +88,6 @@ public struct SessionLimits: Sendable, Hashable {
     public var beatInterval: Duration
     /// A node that is silent for this long has left.
     public var silenceMax: Duration
-
-    /// Makes limits.
-    public init(
-        windowBytes: UInt32, batchBytesMax: UInt32, payloadBytesMax: UInt32,
-        beatInterval: Duration, silenceMax: Duration
-    ) {
-        self.windowBytes = windowBytes
-        self.batchBytesMax = batchBytesMax
-        self.payloadBytesMax = payloadBytesMax
-        self.beatInterval = beatInterval
-        self.silenceMax = silenceMax
-    }
 }
 
 /// Answers an open. It follows the commit of the `created` entry, if the open caused one.
@@ -154,12 +123,6 @@ public struct Opened: Sendable, Equatable {
         /// The open failed.
         case failed(RejectionCode, message: String)
     }
-
-    /// Makes an answer.
-    public init(request: UInt64, outcome: Outcome) {
-        self.request = request
-        self.outcome = outcome
-    }
 }
 
 /// Actions of one node that are in the log, in the order of their counters.
@@ -179,23 +142,6 @@ public struct Receipts: Sendable, Equatable {
         public var epoch: Epoch
         /// When the sequencer ordered them.
         public var timestamp: Timestamp
-
-        /// Makes a run.
-        public init(
-            firstCounter: UInt64, count: UInt32, firstSequence: SequenceNumber, epoch: Epoch,
-            timestamp: Timestamp
-        ) {
-            self.firstCounter = firstCounter
-            self.count = count
-            self.firstSequence = firstSequence
-            self.epoch = epoch
-            self.timestamp = timestamp
-        }
-    }
-
-    /// Makes a message.
-    public init(runs: [Run]) {
-        self.runs = runs
     }
 }
 
@@ -251,18 +197,6 @@ public struct Rejection: Sendable, Equatable {
     public var message: String
     /// The version that the store has, if the code is ``RejectionCode/conflict``.
     public var version: StoreVersion?
-
-    /// Makes a rejection.
-    public init(
-        firstCounter: UInt64, count: UInt32, code: RejectionCode, message: String,
-        version: StoreVersion? = nil
-    ) {
-        self.version = version
-        self.firstCounter = firstCounter
-        self.count = count
-        self.code = code
-        self.message = message
-    }
 }
 
 /// A batch was discarded: it has no outcome, and nothing advanced (rules 9 and 27).
@@ -282,13 +216,6 @@ public struct Expected: Sendable, Equatable {
         /// again at the next beat.
         case full = 1
     }
-
-    /// Makes a message.
-    public init(counter: UInt64, reason: Reason, message: String? = nil) {
-        self.counter = counter
-        self.reason = reason
-        self.message = message
-    }
 }
 
 /// Answers a fetch.
@@ -300,25 +227,12 @@ public struct Entries: Sendable, Equatable {
     /// The lowest number that the log still holds.
     public var floor: SequenceNumber
     /// The tag that a later request acknowledges.
-    public var deliveryTag: UInt64
+    public var deliveryTag: UInt64 = 0
     /// The encoded commits, ascending, without a hole. Empty if `from` is above `last`, below
     /// `floor`, or damaged.
     public var commits: [Bytes]
     /// The entries that can't be read, `from` among them; nil if `from` can be read.
     public var damage: Damage?
-
-    /// Makes an answer.
-    public init(
-        request: UInt64, last: SequenceNumber, floor: SequenceNumber, deliveryTag: UInt64 = 0,
-        commits: [Bytes], damage: Damage? = nil
-    ) {
-        self.request = request
-        self.last = last
-        self.floor = floor
-        self.deliveryTag = deliveryTag
-        self.commits = commits
-        self.damage = damage
-    }
 }
 
 /// Answers a barrier, once the log has confirmed that this term was the newest at some moment
@@ -337,11 +251,5 @@ public struct Confirmed: Sendable, Equatable {
         case confirmed(SequenceNumber)
         /// The request can't be met.
         case failed(RejectionCode, message: String)
-    }
-
-    /// Makes an answer.
-    public init(request: UInt64, outcome: Outcome) {
-        self.request = request
-        self.outcome = outcome
     }
 }

@@ -76,19 +76,7 @@ public struct Load: Sendable, Equatable {
     /// The most bytes that the answer may carry.
     public var limitBytes: UInt32
     /// The delivery tag of the newest answer that was read on this connection; 0 if there is none.
-    public var acknowledged: UInt64
-
-    /// Makes a request.
-    public init(
-        request: UInt64, place: SnapshotPlace, offset: UInt64, limitBytes: UInt32,
-        acknowledged: UInt64 = 0
-    ) {
-        self.request = request
-        self.place = place
-        self.offset = offset
-        self.limitBytes = limitBytes
-        self.acknowledged = acknowledged
-    }
+    public var acknowledged: UInt64 = 0
 }
 
 /// Asks a replica for a part of its encoding at a digest point (rule 19).
@@ -99,13 +87,6 @@ public struct SnapshotRequest: Sendable, Hashable {
     public var offset: UInt64
     /// The most bytes that the answer may carry.
     public var limitBytes: UInt32
-
-    /// Makes a request.
-    public init(place: SnapshotPlace, offset: UInt64, limitBytes: UInt32) {
-        self.place = place
-        self.offset = offset
-        self.limitBytes = limitBytes
-    }
 }
 
 /// A part of a snapshot.
@@ -141,16 +122,9 @@ public struct SnapshotServed: Sendable, Equatable {
     /// The request that is answered.
     public var request: UInt64
     /// The tag that a later request acknowledges.
-    public var deliveryTag: UInt64
+    public var deliveryTag: UInt64 = 0
     /// What was asked for.
     public var chunk: SnapshotChunk
-
-    /// Makes an answer.
-    public init(request: UInt64, deliveryTag: UInt64 = 0, chunk: SnapshotChunk) {
-        self.request = request
-        self.deliveryTag = deliveryTag
-        self.chunk = chunk
-    }
 }
 
 /// Asks a replica to load the store's newest snapshot, if the replica stopped at or below its
@@ -158,9 +132,4 @@ public struct SnapshotServed: Sendable, Equatable {
 public struct Reload: Sendable, Equatable {
     /// The snapshot.
     public var place: SnapshotPlace
-
-    /// Makes a message.
-    public init(place: SnapshotPlace) {
-        self.place = place
-    }
 }

@@ -59,16 +59,6 @@ public struct Migrate: Sendable, Equatable {
     public var schemaVersion: UInt32
     /// The snapshot.
     public var snapshot: SnapshotOffer
-
-    /// Makes a message.
-    public init(
-        store: StoreName, life: SequenceNumber, schemaVersion: UInt32, snapshot: SnapshotOffer
-    ) {
-        self.store = store
-        self.life = life
-        self.schemaVersion = schemaVersion
-        self.snapshot = snapshot
-    }
 }
 
 /// Answers ``Migrate``.
@@ -101,9 +91,4 @@ public struct Migrated: Sendable, Equatable {
 public struct Leaving: Sendable, Hashable {
     /// The node's number for this request, repeated in the answer.
     public var request: UInt64
-
-    /// Makes a message.
-    public init(request: UInt64) {
-        self.request = request
-    }
 }

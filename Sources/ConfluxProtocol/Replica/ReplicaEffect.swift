@@ -122,13 +122,6 @@ public struct ActionOutcome: Sendable, Equatable {
         /// (P5).
         case unknown
     }
-
-    /// Makes an outcome.
-    public init(firstCounter: UInt64, count: UInt32, status: Status) {
-        self.firstCounter = firstCounter
-        self.count = count
-        self.status = status
-    }
 }
 
 /// Something that a node reports to whoever watches it. Events change nothing.

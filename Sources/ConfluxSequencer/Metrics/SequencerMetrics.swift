@@ -13,12 +13,6 @@ public struct SequencerMetrics: Sendable {
         /// The age of the oldest entry that the node has not applied, at most the age of the process; zero if
         /// there is none.
         public var age: Duration
-
-        package init(name: Name?, entries: UInt64, age: Duration) {
-            self.name = name
-            self.entries = entries
-            self.age = age
-        }
     }
 
     /// Whether a term serves nodes.

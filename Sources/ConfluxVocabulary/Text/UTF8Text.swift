@@ -5,12 +5,6 @@ package struct InvalidUTF8: Error, Hashable, Sendable, CustomStringConvertible {
     /// That byte.
     package let byte: UInt8
 
-    /// Names a place.
-    package init(offset: Int, byte: UInt8) {
-        self.offset = offset
-        self.byte = byte
-    }
-
     /// The byte and its offset: `byte 0xE9 at offset 3 is not UTF-8`.
     package var description: String { "byte \(hexadecimal) at offset \(offset) is not UTF-8" }
 

@@ -1,6 +1,7 @@
 import ConfluxArguments
 import ConfluxBuiltins
 @testable import ConfluxNode
+@testable import ConfluxProtocol
 import ConfluxSequencer
 import ConfluxTesting
 @testable import ConfluxWorker

@@ -1,5 +1,5 @@
 import ConfluxNode
-import ConfluxSequencer
+@testable import ConfluxSequencer
 import ConfluxVocabulary
 import Foundation
 import Testing

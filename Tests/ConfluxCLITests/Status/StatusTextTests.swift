@@ -1,5 +1,5 @@
 import ConfluxNode
-import ConfluxProtocol
+@testable import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxWorker
 import Testing

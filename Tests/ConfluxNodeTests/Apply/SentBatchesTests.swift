@@ -1,5 +1,5 @@
 import Conflux
-import ConfluxProtocol
+@testable import ConfluxProtocol
 import ConfluxVocabulary
 import Testing
 

@@ -1,4 +1,4 @@
-import ConfluxProtocol
+@testable import ConfluxProtocol
 import Testing
 
 @testable import ConfluxNode

@@ -1,5 +1,5 @@
 import CZeroMQ
-import ConfluxProtocol
+@testable import ConfluxProtocol
 import ConfluxVocabulary
 import Foundation
 import Spawning

@@ -44,17 +44,4 @@ public struct LeaseStatus: Sendable, Hashable {
     public var isHeld: Bool
     /// Whether it is a lock on the store of that name.
     public var locks: Bool
-
-    /// Makes a status.
-    public init(
-        number: SequenceNumber, name: StoreName, session: Incarnation, node: Name?, isHeld: Bool,
-        locks: Bool
-    ) {
-        self.locks = locks
-        self.number = number
-        self.name = name
-        self.session = session
-        self.node = node
-        self.isHeld = isHeld
-    }
 }

@@ -102,17 +102,4 @@ public struct TimerStatus: Sendable, Hashable {
     public var due: Timestamp
     /// The time from one firing to the next; nil if it fires once.
     public var interval: Duration?
-
-    /// Makes a status.
-    public init(
-        number: SequenceNumber, owner: Name?, key: String?, targets: [Target], due: Timestamp,
-        interval: Duration?
-    ) {
-        self.number = number
-        self.owner = owner
-        self.key = key
-        self.targets = targets
-        self.due = due
-        self.interval = interval
-    }
 }
