@@ -27,12 +27,7 @@ struct CommitShelf {
     }
 
     func read(from: SequenceNumber, limitBytes: Int) -> [LoggedCommit] {
-        var low = start
-        var high = stored.count
-        while low < high {
-            let middle = (low + high) / 2
-            if stored[middle].last < from { low = middle + 1 } else { high = middle }
-        }
+        let low = stored[start...].partitioningIndex { $0.last >= from }
         var end = low
         var total = 0
         while end < stored.count {

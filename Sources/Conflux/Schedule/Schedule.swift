@@ -152,12 +152,7 @@ public struct Schedule<Action: Sendable>: Sendable {
 
     /// Puts an item behind all that are due no later.
     private mutating func insert(_ item: Item) {
-        var (low, high) = (0, items.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if items[middle].due <= item.due { low = middle + 1 } else { high = middle }
-        }
-        items.insert(item, at: low)
+        items.insert(item, at: items.partitioningIndex { $0.due > item.due })
     }
 
     // MARK: Firing

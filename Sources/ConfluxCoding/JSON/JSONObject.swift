@@ -127,25 +127,13 @@ public struct JSONObject: Sendable {
 
     private func find(_ key: String) -> Place {
         // Finds the last chunk whose first key isn't above the key.
-        var (low, high) = (0, chunks.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if UTF8Order.compare(chunks[middle][0].key, key) <= 0 {
-                low = middle + 1
-            } else {
-                high = middle
-            }
-        }
-        let chunk = Swift.max(low - 1, 0)
+        let next = chunks.partitioningIndex { UTF8Order.compare($0[0].key, key) > 0 }
+        let chunk = Swift.max(next - 1, 0)
         guard chunk < chunks.count else { return .missing(chunk: 0, place: 0) }
-        (low, high) = (0, chunks[chunk].count)
-        while low < high {
-            let middle = (low + high) / 2
-            let order = UTF8Order.compare(chunks[chunk][middle].key, key)
-            if order == 0 { return .found(chunk: chunk, place: middle) }
-            if order < 0 { low = middle + 1 } else { high = middle }
-        }
-        return .missing(chunk: chunk, place: low)
+        let members = chunks[chunk]
+        let place = members.partitioningIndex { UTF8Order.compare($0.key, key) >= 0 }
+        return place < members.count && UTF8Order.compare(members[place].key, key) == 0
+            ? .found(chunk: chunk, place: place) : .missing(chunk: chunk, place: place)
     }
 }
 

@@ -216,12 +216,6 @@ struct NoEffects {
 
     /// The index of the first entry that is not below a number.
     private func index(from sequence: SequenceNumber) -> Int {
-        var low = head
-        var high = entries.count
-        while low < high {
-            let middle = (low + high) / 2
-            if entries[middle].sequence < sequence { low = middle + 1 } else { high = middle }
-        }
-        return low
+        entries[head...].partitioningIndex { $0.sequence >= sequence }
     }
 }

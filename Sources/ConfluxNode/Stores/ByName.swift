@@ -14,7 +14,7 @@ struct ByName<Key: Hashable & Comparable, Value> {
         set {
             let former = table[key]
             table[key] = newValue
-            let index = index(from: key)
+            let index = keys.partitioningIndex { $0 >= key }
             switch (former, newValue) {
             case (nil, let value?):
                 keys.insert(key, at: index)
@@ -31,15 +31,4 @@ struct ByName<Key: Hashable & Comparable, Value> {
     var isEmpty: Bool { keys.isEmpty }
 
     mutating func removeAll() { self = ByName() }
-
-    /// The index of the first key that is not below this one.
-    private func index(from key: Key) -> Int {
-        var low = 0
-        var high = keys.count
-        while low < high {
-            let middle = (low + high) / 2
-            if keys[middle] < key { low = middle + 1 } else { high = middle }
-        }
-        return low
-    }
 }

@@ -52,12 +52,7 @@ struct CommitTimes: Sendable {
 
     /// The age of the first entry after a number; zero if there is none.
     func age(ofFirstBehind sequence: SequenceNumber, at now: Duration) -> Duration {
-        var low = 0
-        var high = spans.count
-        while low < high {
-            let middle = (low + high) / 2
-            if spans[middle].last <= sequence { low = middle + 1 } else { high = middle }
-        }
-        return low < spans.count ? max(.zero, now - spans[low].began) : .zero
+        let index = spans.partitioningIndex { $0.last > sequence }
+        return index < spans.count ? max(.zero, now - spans[index].began) : .zero
     }
 }

@@ -63,13 +63,8 @@ final class Lineage {
     /// The state's digest at a number; nil if no replica of this lineage can be there.
     func digest(at position: SequenceNumber) -> Digest? {
         guard covers(position) else { return nil }
-        var low = 0
-        var high = digests.count
-        while low < high {
-            let middle = (low + high) / 2
-            if digests[middle].sequence <= position { low = middle + 1 } else { high = middle }
-        }
-        return low > 0 ? digests[low - 1].digest : nil
+        let next = digests.partitioningIndex { $0.sequence > position }
+        return next > 0 ? digests[next - 1].digest : nil
     }
 
     /// Whether a replica of this lineage may have reached a number.

@@ -107,12 +107,7 @@ final class SimulatedLog: ActionLog {
 
     private func stored(from: SequenceNumber, limitBytes: Int) -> [LoggedCommit] {
         let from = max(from, floor)
-        var low = 0
-        var high = disk.commits.count
-        while low < high {
-            let middle = (low + high) / 2
-            if disk.commits[middle].last < from { low = middle + 1 } else { high = middle }
-        }
+        let first = disk.commits.partitioningIndex { $0.last >= from }
         var found: [LoggedCommit] = []
         var bytes = 0
         for commit in disk.commits[low...] {

@@ -68,12 +68,7 @@ final class SimulatedEtcd {
 
     /// The index of the first key that is not below this one.
     private func index(of key: String) -> Int {
-        var (low, high) = (0, keys.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if keys[middle] < key { low = middle + 1 } else { high = middle }
-        }
-        return low
+        keys.partitioningIndex { $0 >= key }
     }
 }
 

@@ -95,27 +95,16 @@ package final class OutcomeBlock: Sendable {
         var firstToken: DispatchToken?
 
         func outcome(at index: Int) -> Outcome? {
-            let position = firstRun(endingAfter: index)
+            let position = runs.partitioningIndex { $0.end > index }
             guard position < runs.count, runs[position].start <= index else { return nil }
             return runs[position].outcome.advanced(by: index - runs[position].start)
-        }
-
-        /// The position of the first run that ends after an index: a binary search.
-        private func firstRun(endingAfter index: Int) -> Int {
-            var low = 0
-            var high = runs.count
-            while low < high {
-                let middle = (low + high) / 2
-                if runs[middle].end <= index { low = middle + 1 } else { high = middle }
-            }
-            return low
         }
 
         /// Fills what is not yet settled between two indices.
         ///
         /// - Complexity: O(n) in the number of runs from there on, however many gaps the range fills.
         mutating func fill(from start: Int, to end: Int, with outcome: Outcome) {
-            let first = firstRun(endingAfter: start)
+            let first = runs.partitioningIndex { $0.end > start }
             var filled: [Run] = []
             var next = start
             var position = first

@@ -1,3 +1,4 @@
+import ConfluxVocabulary
 import Dispatch
 import Synchronization
 
@@ -10,11 +11,18 @@ import Synchronization
 final class Deadlines: @unchecked Sendable {  // The timer is set under the lock.
     static let shared = Deadlines()
 
-    fileprivate struct Content {
+    private struct Due: Comparable {
+        let at: UInt64
+        let number: UInt64
+
+        static func < (one: Due, other: Due) -> Bool { one.at < other.at }
+    }
+
+    private struct Content {
         /// What happens at each deadline, by its number. Those of waits that have ended are not there.
         var bodies: [UInt64: @Sendable () -> Void] = [:]
-        /// A binary heap: no deadline is earlier than its parent's, which is at half its index.
-        var heap: [(due: UInt64, number: UInt64)] = []
+        /// All deadlines, and some of waits that have ended.
+        var heap = Heap<Due>()
         var lastNumber: UInt64 = 0
         /// When the timer fires.
         var firesAt = UInt64.max
@@ -41,7 +49,7 @@ final class Deadlines: @unchecked Sendable {  // The timer is set under the lock
         content.withLock { content in
             content.lastNumber += 1
             content.bodies[content.lastNumber] = body
-            content.push((due, content.lastNumber))
+            content.heap.insert(Due(at: due, number: content.lastNumber))
             set(&content)
             return content.lastNumber
         }
@@ -52,7 +60,9 @@ final class Deadlines: @unchecked Sendable {  // The timer is set under the lock
         // Released outside of the lock, with what it holds.
         let body = content.withLock { content in
             let body = content.bodies.removeValue(forKey: number)
-            if content.heap.count > 2 * content.bodies.count + Self.endedMax { content.sweep() }
+            if content.heap.count > 2 * content.bodies.count + Self.endedMax {
+                content.heap.removeAll { content.bodies[$0.number] == nil }
+            }
             return body
         }
         _ = body
@@ -61,7 +71,7 @@ final class Deadlines: @unchecked Sendable {  // The timer is set under the lock
     private func fire() {
         let due = content.withLock { content in
             content.firesAt = .max
-            let due = content.takeDue(at: DispatchTime.now().uptimeNanoseconds)
+            let due = takeDue(at: DispatchTime.now().uptimeNanoseconds, from: &content)
             set(&content)
             return due
         }
@@ -71,52 +81,22 @@ final class Deadlines: @unchecked Sendable {  // The timer is set under the lock
 
     /// Sets the timer, if it would fire too late.
     private func set(_ content: inout Content) {
-        guard let first = content.heap.first, first.due < content.firesAt else { return }
-        content.firesAt = first.due
+        guard let first = content.heap.first, first.at < content.firesAt else { return }
+        content.firesAt = first.at
         timer.schedule(
-            deadline: DispatchTime(uptimeNanoseconds: first.due), leeway: .milliseconds(1))
-    }
-}
-
-extension Deadlines.Content {
-    mutating func push(_ element: (due: UInt64, number: UInt64)) {
-        heap.append(element)
-        var index = heap.count - 1
-        while index > 0, heap[index].due < heap[(index - 1) / 2].due {
-            heap.swapAt(index, (index - 1) / 2)
-            index = (index - 1) / 2
-        }
+            deadline: DispatchTime(uptimeNanoseconds: first.at), leeway: .milliseconds(1))
     }
 
     /// Removes what is due, and returns what is to be called.
-    mutating func takeDue(at now: UInt64) -> [@Sendable () -> Void] {
+    private func takeDue(at now: UInt64, from content: inout Content) -> [@Sendable () -> Void] {
         var due: [@Sendable () -> Void] = []
-        while let first = heap.first, first.due <= now || bodies[first.number] == nil {
-            if let body = bodies.removeValue(forKey: first.number) { due.append(body) }
-            pop()
+        while let first = content.heap.first,
+            first.at <= now || content.bodies[first.number] == nil
+        {
+            if let body = content.bodies.removeValue(forKey: first.number) { due.append(body) }
+            _ = content.heap.popFirst()
         }
         return due
-    }
-
-    private mutating func pop() {
-        heap.swapAt(0, heap.count - 1)
-        heap.removeLast()
-        var index = 0
-        while true {
-            let children = (2 * index + 1..<2 * index + 3).clamped(to: 0..<heap.count)
-            guard let least = children.min(by: { heap[$0].due < heap[$1].due }),
-                heap[least].due < heap[index].due
-            else { return }
-            heap.swapAt(index, least)
-            index = least
-        }
-    }
-
-    /// Removes the deadlines of waits that have ended.
-    mutating func sweep() {
-        heap.removeAll { bodies[$0.number] == nil }
-        // What is sorted is a heap, too.
-        heap.sort { $0.due < $1.due }
     }
 }
 

@@ -45,14 +45,10 @@ struct CommitBuffer: Sendable {
 
     /// The commit that follows a number. It stays in the buffer.
     func item(after number: SequenceNumber) -> Item? {
-        // A binary search for the last commit that begins at or below the next number.
-        var low = head
-        var high = items.count
-        while low < high {
-            let middle = (low + high) / 2
-            if first(at: middle) <= number.next { low = middle + 1 } else { high = middle }
+        let later = (head..<items.count).partitioningIndex { first(at: $0) > number.next }
+        guard later > head, let item = items[later - 1], item.commit.last > number else {
+            return nil
         }
-        guard low > head, let item = items[low - 1], item.commit.last > number else { return nil }
         return item
     }
 

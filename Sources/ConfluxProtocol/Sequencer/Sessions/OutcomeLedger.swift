@@ -228,13 +228,7 @@ struct OutcomeLedger: Sendable, Equatable {
 
     /// The index of the first record that ends above this counter.
     private func firstIndex(after counter: UInt64) -> Int {
-        var low = head
-        var high = records.count
-        while low < high {
-            let middle = (low + high) / 2
-            if records[middle].last <= counter { low = middle + 1 } else { high = middle }
-        }
-        return low
+        records[head...].partitioningIndex { $0.last > counter }
     }
 
     private func index(containing counter: UInt64) -> Int? {
