@@ -183,8 +183,7 @@ package final class NodeCore: Sendable {
         stores.endAll()
         let waiters = end.withLock { end in
             end.reason = reason
-            defer { end.waiters = [] }
-            return end.waiters
+            return exchange(&end.waiters, with: [])
         }
         for waiter in waiters { waiter.resume() }
     }

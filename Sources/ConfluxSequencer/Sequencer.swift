@@ -320,8 +320,7 @@ public final class Sequencer: Sendable {
     private func ended(_ reason: SequencerEnd) {
         let waiters = end.withLock { end in
             end.reason = reason
-            defer { end.waiters = [] }
-            return end.waiters
+            return exchange(&end.waiters, with: [])
         }
         for waiter in waiters { waiter.resume(returning: reason) }
     }

@@ -113,10 +113,7 @@ final class Withholding: LaneHold {
 
     /// Lets the signals deliver.
     func end() {
-        let ended = content.withLock { content in
-            defer { content = Content(isOver: true) }
-            return content
-        }
+        let ended = content.withLock { exchange(&$0, with: Content(isOver: true)) }
         for lane in ended.parked { lane.resume(self) }
         for lane in ended.lanes.values { lane.kick(ThreadMark.current) }
     }

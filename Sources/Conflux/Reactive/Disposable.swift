@@ -99,8 +99,7 @@ public final class DisposableScope: Disposable {
         /// Takes all members out if there are enough for a sweep.
         mutating func takeCrowd() -> [any Disposable] {
             guard disposables.count >= countToSweepAt else { return [] }
-            defer { disposables = [] }
-            return disposables
+            return exchange(&disposables, with: [])
         }
 
         /// Puts back what a sweep has left, in front of what was added meanwhile.

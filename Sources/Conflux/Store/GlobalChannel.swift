@@ -107,8 +107,7 @@ package final class GlobalChannel<S: State>: @unchecked Sendable {
     func add(_ core: StoreCore<S>) {
         let hook = registry.withLock { registry in
             registry.add(core)
-            defer { registry.whenInhabited = nil }
-            return registry.whenInhabited
+            return exchange(&registry.whenInhabited, with: nil)
         }
         hook?()
     }

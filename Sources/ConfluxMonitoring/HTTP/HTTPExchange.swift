@@ -170,8 +170,7 @@ package final class HTTPExchange: @unchecked Sendable {
         let endings = state.withLock { state in
             state.isOver = true
             (state.body, state.answer) = ([], nil)
-            defer { state.endings = [] }
-            return state.endings
+            return exchange(&state.endings, with: [])
         }
         for ending in endings { ending() }
     }

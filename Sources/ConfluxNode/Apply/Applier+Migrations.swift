@@ -100,10 +100,7 @@ final class MigrationRuns: Sendable {
     ///
     /// - Returns: The outcome, once both have ended.
     func end(with run: Result<Digest, any Error>) -> Migrated.Outcome? {
-        let other = first.withLock { first -> Result<Digest, any Error>? in
-            defer { first = run }
-            return first
-        }
+        let other = first.withLock { exchange(&$0, with: run) }
         guard let other else { return nil }
         do {
             let digests = (try other.get(), try run.get())

@@ -212,8 +212,7 @@ package final class Outbox: @unchecked Sendable {
     /// Called under the lock.
     private func takeRoomWaiters() -> [OneShot<NodeError?>] {
         guard !roomWaiters.isEmpty, isClosed || byteCount < bytesMax else { return [] }
-        defer { roomWaiters = [] }
-        return roomWaiters
+        return exchange(&roomWaiters, with: [])
     }
 
     /// Uses up counters without actions, after everything that was submitted before.

@@ -98,8 +98,7 @@ public final class Lease: Sendable {
         let waiters = state.withLock { state -> [OneShot<Bool>]? in
             guard !state.isOver else { return nil }
             state.isOver = true
-            defer { state.waiters = [] }
-            return state.waiters
+            return exchange(&state.waiters, with: [])
         }
         for waiter in waiters ?? [] { waiter.send(true) }
         return waiters != nil

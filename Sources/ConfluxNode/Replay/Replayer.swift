@@ -71,8 +71,7 @@ final class Replayer {
         scope.run {
             applier.perform(.deliver(delivery, log: outline.log, epoch: .none))
             while case let jobs = posted.jobs.withLock({ jobs in
-                defer { jobs = [] }
-                return jobs
+                return exchange(&jobs, with: [])
             }), !jobs.isEmpty {
                 for job in jobs { applier.perform(job) }
             }

@@ -51,8 +51,7 @@ final class LaneReports: Sendable {
         state.withLock { state in
             state.isExpected = false
             guard !state.reports.isEmpty else { return [] }
-            defer { state.reports = [] }
-            return state.reports
+            return exchange(&state.reports, with: [])
         }
     }
 }

@@ -90,8 +90,7 @@ final class StateStores {
 
     func remove(_ name: StoreName) -> Replica? {
         runner?.remove(name)
-        defer { replicas[name] = nil }
-        return replicas[name]
+        return exchange(&replicas[name], with: nil)
     }
 
     /// Whether no store here needs entries.

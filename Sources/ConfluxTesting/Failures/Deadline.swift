@@ -19,9 +19,6 @@ final class Deadline: Sendable {
     }
 
     private func take() -> (@Sendable () -> Void)? {
-        body.withLock { body in
-            defer { body = nil }
-            return body
-        }
+        body.withLock { exchange(&$0, with: nil) }
     }
 }

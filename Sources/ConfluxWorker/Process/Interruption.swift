@@ -79,8 +79,7 @@ package final class Interruption: Sendable {
         let listeners = state.withLock { state -> [@Sendable () -> Void]? in
             guard state.reason == nil else { return nil }
             state.reason = reason
-            defer { state.listeners = [] }
-            return state.listeners
+            return exchange(&state.listeners, with: [])
         }
         guard let listeners else { return false }
         for listener in listeners { listener() }
@@ -145,8 +144,7 @@ package final class Pause: Sendable {
     private func end() {
         let waiter = state.withLock { state in
             state.isOver = true
-            defer { state.waiter = nil }
-            return state.waiter
+            return exchange(&state.waiter, with: nil)
         }
         waiter?.resume()
     }

@@ -53,10 +53,7 @@ final class FlowSeries: Sendable {
 
     /// Puts an undertaking behind the last one, which is returned.
     func add(_ undertaking: DispatchHandle) -> DispatchHandle? {
-        last.withLock { last in
-            defer { last = undertaking }
-            return last
-        }
+        last.withLock { exchange(&$0, with: undertaking) }
     }
 }
 

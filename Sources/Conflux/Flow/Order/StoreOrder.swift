@@ -159,8 +159,7 @@ private final class OrderedWait: LaneHold {
         let lane = state.withLock { state -> Lane? in
             state.missing -= 1
             guard state.missing == 0 else { return nil }
-            defer { state.lane = nil }
-            return state.lane
+            return exchange(&state.lane, with: nil)
         }
         lane?.resume(self)
     }

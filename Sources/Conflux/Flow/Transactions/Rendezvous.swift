@@ -58,8 +58,7 @@ final class Rendezvous: LaneHold {
         work(state.withLock { $0.gone.isEmpty })
         let parked = state.withLock { state in
             state.isOver = true
-            defer { state.parked = [] }
-            return state.parked
+            return exchange(&state.parked, with: [])
         }
         for lane in parked { lane.resume(self) }
     }

@@ -42,8 +42,7 @@ struct Room {
     mutating func free(at count: Int) -> [Latch] {
         guard count <= countMax else { return [] }
         doublings = 0
-        defer { places = [] }
-        return places
+        return exchange(&places, with: [])
     }
 
     /// Doubles the bound after a wait that timed out, unless there is room by now.

@@ -156,8 +156,7 @@ struct StoreWork: Sendable {
     }
 
     mutating func endWord() -> StoreWord? {
-        defer { word = nil }
-        return word
+        return exchange(&word, with: nil)
     }
 
     mutating func wait(_ opener: Opener) { word?.wait(opener) }
@@ -262,8 +261,7 @@ struct StoreWork: Sendable {
     ///
     /// - Returns: What was being saved; nil if nothing was.
     mutating func endSave() -> Save? {
-        defer { save = nil }
-        return save
+        return exchange(&save, with: nil)
     }
 
     // MARK: What is kept aside
