@@ -1,5 +1,4 @@
 import ConfluxLog
-import ConfluxVocabulary
 
 extension EtcdLog {
     /// Opens a log to copy it. Unlike ``init(_:)`` it never begins a new one.

@@ -1,4 +1,3 @@
-import ConfluxLog
 import ConfluxVocabulary
 import Synchronization
 

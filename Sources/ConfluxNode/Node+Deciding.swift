@@ -1,5 +1,4 @@
 import Conflux
-import ConfluxProtocol
 import ConfluxVocabulary
 
 /// Decisions about stores that an entry of the log makes, for every process.

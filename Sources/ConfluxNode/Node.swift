@@ -6,7 +6,6 @@ import ConfluxVocabulary
 @_exported import struct ConfluxVocabulary.StoreName
 @_exported import enum ConfluxVocabulary.Target
 import ConfluxZeroMQ
-import Synchronization
 
 /// Connects this process to a sequencer, hosts replicas of stores, and sends actions to the log.
 ///

@@ -1,4 +1,3 @@
-import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary
 import ConfluxZeroMQ

@@ -1,4 +1,3 @@
-import ConfluxVocabulary
 import Synchronization
 
 /// A run of ordered actions for one store: filled by one thread, handed to the store's lane once,

@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 // What is said if the form of a state or of its actions changed, and its version did not.
 
 extension ReplicatedState {

@@ -1,4 +1,3 @@
-import ConfluxVocabulary
 import Synchronization
 
 /// A state's snapshot in the forms of the versions that the program understands (rule 17). In memory it always has the

@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 /// A model whose reducer says what is to happen later.
 ///
 /// ```swift

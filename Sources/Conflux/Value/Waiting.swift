@@ -1,5 +1,3 @@
-import Synchronization
-
 extension ReadableStore {
     /// Waits until the value satisfies a condition.
     ///

@@ -1,6 +1,5 @@
 import ConfluxArguments
 import ConfluxLog
-import ConfluxNode
 import ConfluxSystem
 import ConfluxWorker
 

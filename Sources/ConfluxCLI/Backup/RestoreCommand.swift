@@ -1,6 +1,5 @@
 import ConfluxArguments
 import ConfluxLog
-import ConfluxNode
 import ConfluxWorker
 
 /// `conflux restore`: makes a log from a copy of it.

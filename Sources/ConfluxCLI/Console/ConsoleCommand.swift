@@ -1,6 +1,5 @@
 import ConfluxArguments
 import ConfluxGateway
-import ConfluxMonitoring
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxVocabulary

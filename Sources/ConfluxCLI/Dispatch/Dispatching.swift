@@ -1,5 +1,4 @@
 import ConfluxNode
-import ConfluxProtocol
 import ConfluxWorker
 
 /// One run of `conflux dispatch`: waits for the outcomes in the order of the lines, and reports

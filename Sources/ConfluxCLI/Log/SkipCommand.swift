@@ -2,7 +2,6 @@ import ConfluxArguments
 import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
-import Synchronization
 
 /// `conflux log skip`: removes an entry's effect in every process.
 enum SkipCommand {

@@ -1,6 +1,5 @@
 import ConfluxArguments
 import ConfluxNode
-import ConfluxProtocol
 import ConfluxWorker
 
 /// `conflux observe`: shows the state of a store in every node that hosts it.

@@ -1,5 +1,4 @@
 import ConfluxArguments
-import ConfluxNode
 import ConfluxWorker
 
 /// `conflux reload`: asks the sequencer to read its file of authorised keys again.

@@ -4,7 +4,6 @@ import ConfluxLog
 import ConfluxMonitoring
 import ConfluxNode
 import ConfluxSequencer
-import ConfluxSystem
 import ConfluxWorker
 import Foundation
 

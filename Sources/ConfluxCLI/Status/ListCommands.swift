@@ -1,6 +1,5 @@
 import ConfluxArguments
 import ConfluxNode
-import ConfluxProtocol
 import ConfluxWorker
 
 /// `conflux stores` and `conflux nodes`: parts of the status as lists.

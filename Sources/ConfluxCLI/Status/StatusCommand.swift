@@ -1,5 +1,4 @@
 import ConfluxArguments
-import ConfluxNode
 import ConfluxProtocol
 import ConfluxWorker
 import Foundation

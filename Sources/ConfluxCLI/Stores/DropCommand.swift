@@ -1,6 +1,5 @@
 import ConfluxArguments
 import ConfluxNode
-import ConfluxProtocol
 import ConfluxWorker
 
 /// `conflux drop`: ends a store in every process.

@@ -1,6 +1,5 @@
 import ConfluxArguments
 import ConfluxNode
-import ConfluxProtocol
 import ConfluxWorker
 
 /// `conflux freeze` and `conflux thaw`: a frozen store receives no action until it is thawed.

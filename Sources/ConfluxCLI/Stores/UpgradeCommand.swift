@@ -1,7 +1,5 @@
 import ConfluxArguments
 import ConfluxNode
-import ConfluxProtocol
-import ConfluxVocabulary
 import ConfluxWorker
 
 /// `conflux upgrade`: raises a store's schema version, or only checks what that would change.

@@ -1,6 +1,5 @@
 import CCurl
 import ConfluxThreads
-import ConfluxVocabulary
 import Foundation
 import Synchronization
 

@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 extension EntryFiles {
     private static let pieceBytes = 1 << 20
 

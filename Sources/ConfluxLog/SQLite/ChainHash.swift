@@ -1,4 +1,3 @@
-import ConfluxHashing
 import ConfluxVocabulary
 
 /// The hash that a log on disk keeps with a commit. It covers the commit and all commits before it.

@@ -1,6 +1,5 @@
 import CSQLite
 import ConfluxSystem
-import ConfluxVocabulary
 
 #if canImport(Darwin)
     import Darwin

@@ -1,6 +1,4 @@
-import Conflux
 import ConfluxSystem
-import ConfluxVocabulary
 
 #if canImport(Darwin)
     import Darwin

@@ -1,5 +1,4 @@
 import Conflux
-import ConfluxProtocol
 import ConfluxVocabulary
 
 /// Dispatching to stores that this node need not host.

@@ -1,7 +1,6 @@
 import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
-import ConfluxZeroMQ
 import Foundation
 import Synchronization
 

@@ -1,7 +1,6 @@
 import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
-import ConfluxZeroMQ
 import Synchronization
 
 /// Collects what the threads of a node count and measure. Readers hold up nobody: the lock is held for a few additions,

@@ -1,6 +1,5 @@
 import Conflux
 import ConfluxHashing
-import ConfluxProtocol
 import ConfluxVocabulary
 
 /// Why an entry had no effect on a store.

@@ -1,7 +1,6 @@
 import Conflux
 import ConfluxProtocol
 import ConfluxVocabulary
-import Synchronization
 
 /// Reads the past of stores from the log, on connections of its own: see
 /// [decision 64](../../../docs/decisions/0064-the-past-is-read-from-the-log.md).

@@ -1,5 +1,4 @@
 import ConfluxSystem
-import ConfluxVocabulary
 
 /// Why a history can't be written, read or replayed.
 public struct HistoryError: Error, Sendable, Hashable, CustomStringConvertible {

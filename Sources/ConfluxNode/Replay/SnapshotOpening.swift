@@ -1,6 +1,5 @@
 import Conflux
 import ConfluxProtocol
-import ConfluxVocabulary
 
 extension ReplicatedState {
     /// Reads a snapshot as a store that begins with it does, and keeps nothing of it.

@@ -1,6 +1,5 @@
 import Conflux
 import ConfluxProtocol
-import ConfluxVocabulary
 
 extension NodeCore {
     /// Sets a timer that dispatches an encoded action.

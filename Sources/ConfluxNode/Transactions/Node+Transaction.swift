@@ -1,5 +1,4 @@
 import Conflux
-import ConfluxProtocol
 import ConfluxVocabulary
 import Synchronization
 

@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 /// The text form of rights: words, in any order.
 ///
 /// | word | allows |

@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 extension SequencerMachine {
     /// Answers a message that the connection's key may not send. Nothing else happens.
     func deny(

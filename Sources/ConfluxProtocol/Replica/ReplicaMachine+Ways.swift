@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 /// The two ways to the sequencer: requests and their answers, and the feed. Each has a connection of its own, and can
 /// fail alone. The node is connected while it hears from the sequencer in every way that it needs.
 extension ReplicaMachine {

@@ -1,6 +1,5 @@
 import ConfluxProtocol
 import ConfluxVocabulary
-import ConfluxZeroMQ
 import Synchronization
 
 /// A sequencer's threads publish here what they count and measure. Readers block nobody for long: the lock is held

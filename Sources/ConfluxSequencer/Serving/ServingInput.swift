@@ -1,5 +1,3 @@
-import ConfluxLog
-import ConfluxProtocol
 import ConfluxVocabulary
 
 /// A message from another thread to the serving thread.

@@ -1,5 +1,4 @@
 import ConfluxLog
-import ConfluxProtocol
 import ConfluxVocabulary
 
 /// Decides when a standby tries to take over, and where it redirects nodes meanwhile.

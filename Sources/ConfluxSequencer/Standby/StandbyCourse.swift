@@ -1,5 +1,4 @@
 import ConfluxLog
-import ConfluxProtocol
 import ConfluxVocabulary
 
 /// Decides what a standby does next: wait, look at the log, or take over (rule 47).

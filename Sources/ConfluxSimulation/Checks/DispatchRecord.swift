@@ -1,5 +1,4 @@
 import Conflux
-import ConfluxProtocol
 import ConfluxVocabulary
 
 /// One action that a simulated process dispatched, and the outcome that it was told.

@@ -1,5 +1,4 @@
 import Conflux
-import ConfluxProtocol
 import ConfluxVocabulary
 
 /// The reference for replicas of one schema version that begin with the same state: the later entries are

@@ -1,4 +1,3 @@
-import ConfluxHashing
 import ConfluxLog
 import ConfluxProtocol
 import ConfluxVocabulary

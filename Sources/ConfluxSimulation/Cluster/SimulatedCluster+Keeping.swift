@@ -1,4 +1,3 @@
-import ConfluxHashing
 import ConfluxLog
 import ConfluxNode
 import ConfluxProtocol

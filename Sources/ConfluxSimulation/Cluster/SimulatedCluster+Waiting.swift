@@ -1,5 +1,4 @@
 import ConfluxNode
-import ConfluxProtocol
 
 /// Waits for a number: the latest one (rule 29), that of another process's receipt (P6), and the end of a
 /// store (rule 16).

@@ -1,6 +1,5 @@
 import Conflux
 import ConfluxEtcd
-import ConfluxLog
 import ConfluxNode
 import ConfluxProtocol
 

@@ -1,4 +1,3 @@
-import ConfluxProtocol
 import ConfluxVocabulary
 
 /// What people and programs did that changes what an upgrade may be.

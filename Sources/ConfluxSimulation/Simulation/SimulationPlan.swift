@@ -1,6 +1,3 @@
-import ConfluxLog
-import ConfluxProtocol
-
 /// The size of a simulated world, and its faults.
 ///
 /// A plan drawn from a seed has some kinds of faults and not others (swarm testing): if everything fails at

@@ -1,5 +1,3 @@
-import ConfluxProtocol
-
 /// The shape of a simulated world: how many processes there are, and what mostly happens to them.
 ///
 /// Two in five seeds have small worlds. Runs of these are cheap, and mostly consist of sessions that begin

@@ -1,5 +1,4 @@
 import ConfluxProtocol
-import ConfluxVocabulary
 import ConfluxZeroMQ
 
 /// How nodes find the serving one of several sequencers, and the faults between them.

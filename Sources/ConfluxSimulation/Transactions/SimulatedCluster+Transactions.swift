@@ -1,5 +1,4 @@
 import Conflux
-import ConfluxHashing
 import ConfluxNode
 import ConfluxVocabulary
 

@@ -1,6 +1,4 @@
 import Conflux
-import ConfluxHashing
-import ConfluxProtocol
 import ConfluxVocabulary
 
 /// The reference for a store: applies the entries of the log one by one, by the simplest means. It knows no

@@ -1,5 +1,4 @@
 import ConfluxSystem
-import ConfluxVocabulary
 import Foundation
 import Synchronization
 

@@ -1,5 +1,4 @@
 import Conflux
-import ConfluxVocabulary
 import Synchronization
 
 /// A commit of a store under test.

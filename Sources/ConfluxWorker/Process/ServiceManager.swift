@@ -1,6 +1,4 @@
-import ConfluxNode
 import ConfluxSystem
-import ConfluxVocabulary
 import Dispatch
 import Foundation
 

@@ -1,5 +1,4 @@
 import Conflux
-import ConfluxVocabulary
 import Foundation
 import Synchronization
 

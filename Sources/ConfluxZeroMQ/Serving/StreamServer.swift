@@ -1,5 +1,4 @@
 import CSockets
-import ConfluxVocabulary
 
 #if canImport(Darwin)
     import Darwin

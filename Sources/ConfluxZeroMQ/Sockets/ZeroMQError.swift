@@ -1,5 +1,4 @@
 import ConfluxSystem
-import ConfluxVocabulary
 
 #if canImport(Darwin)
     import Darwin

@@ -1,6 +1,4 @@
 import CSockets
-import ConfluxVocabulary
-import Synchronization
 
 /// A frame that the queues of several connections share. It lives until the last of them releases it, and counts in
 /// the budget until then.

@@ -1,5 +1,3 @@
-import Synchronization
-
 /// A part of a dispatch: what is to happen in one store, or in all stores of a state.
 ///
 /// Whatever a scope's middleware or locks concern takes one way, as one part or as several:

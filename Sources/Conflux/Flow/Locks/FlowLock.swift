@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Pauses the flow of a scope: while it is held, only actions that its holder dispatches reach a
 /// store.
 ///

@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 /// What a program tells middleware about a dispatch: its name, and its place in the source.
 public struct DispatchLabel: Sendable {
     /// What is done, in a word; may be empty.

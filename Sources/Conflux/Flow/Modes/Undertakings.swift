@@ -1,4 +1,3 @@
-import ConfluxVocabulary
 import ConfluxThreads
 import Synchronization
 

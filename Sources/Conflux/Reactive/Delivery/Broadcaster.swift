@@ -1,4 +1,3 @@
-import ConfluxThreads
 import Synchronization
 
 /// The line in which the values of a sink or a variable reach their observers: each value once, all in one

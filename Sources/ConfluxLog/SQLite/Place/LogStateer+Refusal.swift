@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 #if canImport(Darwin)
     import Darwin
 #else

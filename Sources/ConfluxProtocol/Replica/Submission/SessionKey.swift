@@ -1,4 +1,3 @@
-import ConfluxHashing
 import ConfluxVocabulary
 
 /// An idempotency key for a program that is run again: all its runs continue one session (rule 11).

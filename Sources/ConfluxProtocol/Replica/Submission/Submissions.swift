@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 /// The actions of this node that have no outcome yet: the node's side of rules 9, 12 and 27.
 ///
 /// Batches stay here, with their boundaries, until every one of their actions has an outcome. After

@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 /// What nodes want to read from the log. The keys take turns, and so do the connections of each key. So neither a
 /// connection that asks for much nor a key with many connections delays others.
 struct ReadQueue: Sendable {

@@ -1,4 +1,3 @@
-import ConfluxHashing
 import ConfluxVocabulary
 
 /// The key that opens a session, as the sequencer knows it.

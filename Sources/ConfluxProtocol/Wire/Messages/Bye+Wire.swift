@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 extension Bye: WireRecord {
     init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         let request = try coder.field(value?.request, "a hello's number")

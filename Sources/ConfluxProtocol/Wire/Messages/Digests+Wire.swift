@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 extension DigestReport: WireField {
     init(reading reader: inout FrameReader, _: String) throws(WireError) {
         let at = reader.offset

@@ -1,5 +1,3 @@
-import ConfluxVocabulary
-
 extension SequencerStatus: WireRecord {
     init<Coder: FieldCoder>(_ value: Self?, _ coder: inout Coder) throws(Coder.Failure) {
         self.init(
