@@ -226,6 +226,11 @@ public struct LoggedCommit: Sendable, Hashable {
         self.bytes = bytes
     }
 
+    /// The commit with a buffer of its own: a slice would keep the whole buffer that it was cut from.
+    package var copy: LoggedCommit {
+        LoggedCommit(first: first, last: last, epoch: epoch, bytes: Array(bytes)[...])
+    }
+
     /// The check that every engine makes before it looks at the log.
     ///
     /// - Parameter expected: The number at which the caller expects the log to end.

@@ -18,11 +18,7 @@ struct CommitShelf {
     var last: SequenceNumber { stored.last?.last ?? .zero }
 
     mutating func append(_ commit: LoggedCommit) {
-        // Copy: a slice would keep the whole buffer that it was cut from.
-        stored.append(
-            LoggedCommit(
-                first: commit.first, last: commit.last, epoch: commit.epoch,
-                bytes: Array(commit.bytes)[...]))
+        stored.append(commit.copy)
         keptBytes += Self.cost(of: commit)
     }
 

@@ -8,7 +8,7 @@ struct FindingsTests {
     private func report(_ seed: UInt64, _ promise: String, _ message: String) -> SimulationReport {
         SimulationReport(
             seed: seed, steps: 1, simulated: .zero, marks: Marks(),
-            violation: Violation(promise: promise, message: message), trace: [])
+            violation: Violation(promise, message), trace: [])
     }
 
     @Test func `violations that differ only in numbers are one kind`() {

@@ -125,7 +125,7 @@ final class Branch {
         do {
             commit = try Commit.decode(body: logged.bytes)
         } catch {
-            throw Violation(promise: "order", message: "an unreadable commit was logged: \(error)")
+            throw Violation("order", "an unreadable commit was logged: \(error)")
         }
         try checkPlace(of: commit, logged)
         commits.append((logged, commit))
@@ -151,17 +151,15 @@ final class Branch {
 
     private func checkPlace(of commit: Commit, _ logged: LoggedCommit) throws(Violation) {
         let former = commits.last?.commit
-        guard commit.first == logged.first, commit.last == logged.last,
-            commit.epoch == logged.epoch, commit.log == log, commit.first == last.next,
-            commit.predecessor == former?.epoch ?? .none
-        else {
-            throw Violation(
-                promise: "P1", message: "commit \(commit.first) does not follow \(last)")
-        }
+        try require(
+            commit.first == logged.first && commit.last == logged.last
+                && commit.epoch == logged.epoch && commit.log == log && commit.first == last.next
+                && (commit.predecessor == former?.epoch ?? .none), "P1",
+            "commit \(commit.first) does not follow \(last)")
         if let former, commit.timestamp < former.timestamp {
             throw Violation(
-                promise: "order",
-                message: "time went back at \(commit.first): from \(former.timestamp) to "
+                "order",
+                "time went back at \(commit.first): from \(former.timestamp) to "
                     + "\(commit.timestamp)")
         }
     }
@@ -172,25 +170,21 @@ final class Branch {
         switch event {
         case .created(let name, let version, let initial):
             guard let state = states[name.state] else { return }
-            guard present(name) == nil else {
-                throw Violation(
-                    promise: "order", message: "\(name) was created twice, again at \(sequence)")
-            }
+            try require(
+                present(name) == nil, "order", "\(name) was created twice, again at \(sequence)")
             guard
                 let history = StoreHistory(
                     name, life: sequence, version: version, initial: initial,
                     seed: ActionContext.seed(log: log, store: name), state: state)
             else {
-                throw Violation(
-                    promise: "order", message: "\(name) was created with version \(version)")
+                throw Violation("order", "\(name) was created with version \(version)")
             }
             lives[name, default: []].append(history)
         case .dropped(let name, let life):
             guard let index = present(name), lives[name]?[index].life == life else {
                 throw Violation(
-                    promise: "order",
-                    message:
-                        "\(sequence) ends life \(life) of \(name), which is not its present one")
+                    "order",
+                    "\(sequence) ends life \(life) of \(name), which is not its present one")
             }
             lives[name]?[index].end = sequence
             if requests.dropped(life) { droppedTimers += 1 }
@@ -200,8 +194,7 @@ final class Branch {
                 other != incarnation
             {
                 throw Violation(
-                    promise: "order",
-                    message: "\(incarnation) joined as \(name) while \(other) had that name")
+                    "order", "\(incarnation) joined as \(name) while \(other) had that name")
             }
             present[incarnation] = name
             names[incarnation] = name
@@ -226,9 +219,7 @@ final class Branch {
             history.note(word: sequence)
         case .digestPoint(let name, let life):
             guard let history = presentLife(name), history.life == life, !history.isFrozen else {
-                throw Violation(
-                    promise: "order",
-                    message: "\(sequence) digests \(name), which is frozen or over")
+                throw Violation("order", "\(sequence) digests \(name), which is frozen or over")
             }
             history.note(point: sequence)
         case .skipped(let skipped, let target):
@@ -253,17 +244,15 @@ final class Branch {
         _ digest: Digest?, at sequence: SequenceNumber
     ) throws(Violation) {
         guard let history = presentLife(name), history.life == life else { return }
-        guard version > history.version else {
-            throw Violation(
-                promise: "order", message: "\(sequence) takes \(name) back to version \(version)")
-        }
+        try require(
+            version > history.version, "order",
+            "\(sequence) takes \(name) back to version \(version)")
         if let entry = history.entries.last?.context.sequence, entry > base,
             !replays.lives.contains(life)
         {
             throw Violation(
-                promise: "P2",
-                message:
-                    "\(sequence) raises \(name) to version \(version) from \(base) on, and version "
+                "P2",
+                "\(sequence) raises \(name) to version \(version) from \(base) on, and version "
                     + "\(history.version) has judged \(entry)")
         }
         history.note(word: sequence)
@@ -274,17 +263,15 @@ final class Branch {
             history.begin(saved.bytes, of: saved.version, at: base, as: version)
         } else {
             throw Violation(
-                promise: "order",
-                message: "\(sequence) migrates \(name) from \(base), where no snapshot is confirmed"
+                "order", "\(sequence) migrates \(name) from \(base), where no snapshot is confirmed"
             )
         }
         guard history.isRight(digest ?? Digest(of: []), of: version, at: base) else {
             // Only programs that differ were there.
             if let digest, replays.differing.contains(digest) { replays.isMisled = true }
             throw Violation(
-                promise: "P2",
-                message:
-                    "\(sequence) says that \(name) at \(base) is \(digest.map { "\($0)" } ?? "unknown") in "
+                "P2",
+                "\(sequence) says that \(name) at \(base) is \(digest.map { "\($0)" } ?? "unknown") in "
                     + "version \(version), and it is not")
         }
         history.upgrade(to: version, from: base, at: sequence)
@@ -315,12 +302,10 @@ final class Branch {
                     nonce: nonces[incarnation] ?? .none),
                 counter: counter)
             let record = incarnation == .none ? nil : recordOf(sequence, key)
-            guard record != nil || incarnation == .none else {
-                throw Violation(
-                    promise: "P3",
-                    message: "\(sequence) holds action \(counter) of \(incarnation), which nobody "
-                        + "submitted under that session")
-            }
+            try require(
+                record != nil || incarnation == .none, "P3",
+                "\(sequence) holds action \(counter) of \(incarnation), which nobody "
+                    + "submitted under that session")
             if let record {
                 try check(record, entry.payload, row.target, at: sequence)
                 if !isPutBack { try check(new: record, batch, at: sequence, in: commit) }
@@ -361,13 +346,11 @@ final class Branch {
         let life = present(name).flatMap { lives[name]?[$0].life }
         guard let life, row.life == .zero || row.life == life else {
             throw Violation(
-                promise: "order",
-                message: "\(sequence) is for life \(row.life) of \(name), which is not its present "
-                    + "one")
+                "order",
+                "\(sequence) is for life \(row.life) of \(name), which is not its present one")
         }
         if presentLife(name)?.isFrozen == true {
-            throw Violation(
-                promise: "order", message: "\(sequence) is for \(name), which is frozen")
+            throw Violation("order", "\(sequence) is for \(name), which is frozen")
         }
     }
 
@@ -376,23 +359,16 @@ final class Branch {
         at sequence: SequenceNumber
     ) throws(Violation) {
         if let former = places.updateValue(sequence, forKey: ObjectIdentifier(record)) {
-            throw Violation(
-                promise: "P3",
-                message: "\(record.text) stands at \(former) and again at \(sequence)")
+            throw Violation("P3", "\(record.text) stands at \(former) and again at \(sequence)")
         }
-        if record.isBad {
-            throw Violation(
-                promise: "order",
-                message: "\(sequence) has a target, or a schema version, that nobody ever had")
-        }
+        try require(
+            !record.isBad, "order",
+            "\(sequence) has a target, or a schema version, that nobody ever had")
         if record.payload.map({ $0[...] != payload }) ?? true || record.target != target {
-            throw Violation(
-                promise: "P3", message: "\(sequence) is not what \(record.text) submitted")
+            throw Violation("P3", "\(sequence) is not what \(record.text) submitted")
         }
         if let index = lastIndexes[record.process], index >= record.index {
-            throw Violation(
-                promise: "P4",
-                message: "\(record.text) stands at \(sequence), behind action \(index)")
+            throw Violation("P4", "\(record.text) stands at \(sequence), behind action \(index)")
         }
         lastIndexes[record.process] = record.index
     }

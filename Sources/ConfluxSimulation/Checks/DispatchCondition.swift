@@ -28,20 +28,14 @@ extension Branch {
         guard let history = presentLife(condition.store) else { return }
         let last = max(
             history.entries.last?.context.sequence ?? history.life, history.words.last ?? .zero)
-        guard last <= condition.version.sequence else {
-            throw Violation(
-                promise: "P10",
-                message:
-                    "\(record.text) stands at \(sequence) on condition that \(condition.store) has not changed "
-                    + "since \(condition.version), and \(last) had changed it")
-        }
+        try require(
+            last <= condition.version.sequence, "P10",
+            "\(record.text) stands at \(sequence) on condition that \(condition.store) has not changed "
+                + "since \(condition.version), and \(last) had changed it")
         guard let (digest, version) = condition.seen else { return }
-        guard history.isRight(digest, of: version, at: SequenceNumber(first.rawValue - 1)) else {
-            throw Violation(
-                promise: "P10",
-                message:
-                    "\(record.text) stands at \(sequence), and \(condition.store) is not as its program saw it "
-                    + "at \(condition.version)")
-        }
+        try require(
+            history.isRight(digest, of: version, at: SequenceNumber(first.rawValue - 1)), "P10",
+            "\(record.text) stands at \(sequence), and \(condition.store) is not as its program saw it "
+                + "at \(condition.version)")
     }
 }

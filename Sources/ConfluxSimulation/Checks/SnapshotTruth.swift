@@ -57,23 +57,19 @@ final class SnapshotTruth {
     func saved(
         _ snapshot: SavedSnapshot, _ bytes: Bytes, in branch: Branch
     ) throws(Violation) {
-        guard Digest(of: bytes) == snapshot.digest, UInt64(bytes.count) == snapshot.byteCount else {
-            throw Violation(
-                promise: "snapshot", message: "\(snapshot.key) was saved and is not what was voted")
-        }
+        try require(
+            Digest(of: bytes) == snapshot.digest && UInt64(bytes.count) == snapshot.byteCount,
+            "snapshot", "\(snapshot.key) was saved and is not what was voted")
         guard snapshot.kind == .confirmed,
             let history = branch.history(of: snapshot.store, life: snapshot.life)
         else { return }
         if !history.isRight(snapshot.digest, of: snapshot.schemaVersion, at: snapshot.sequence) {
             let place = SnapshotPlace(
                 store: snapshot.store, life: snapshot.life, sequence: snapshot.sequence)
-            guard spoilt.contains(snapshot.store),
-                majorities[place]?.contains(snapshot.digest) == true
-            else {
-                throw Violation(
-                    promise: "snapshot",
-                    message: "\(snapshot.key) was confirmed, and differs from the log")
-            }
+            try require(
+                spoilt.contains(snapshot.store)
+                    && majorities[place]?.contains(snapshot.digest) == true, "snapshot",
+                "\(snapshot.key) was confirmed, and differs from the log")
             agreed.append(
                 Agreed(
                     snapshot: snapshot, bytes: bytes, log: branch.log,

@@ -72,8 +72,7 @@ final class StoreHistory {
         for lineage in lineages where lineage.until == nil {
             lineage.apply(entry)
             guard let fault = lineage.fault else { continue }
-            throw Violation(
-                promise: "program", message: "\(name) at \(entry.context.sequence), \(fault)")
+            throw Violation("program", "\(name) at \(entry.context.sequence), \(fault)")
         }
     }
 

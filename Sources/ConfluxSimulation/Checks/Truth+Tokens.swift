@@ -16,21 +16,15 @@ extension Truth {
             switch answer(to: token) {
             case .success(let receipt):
                 marks.insert(.tokenFound)
-                guard token.log == branch.log, branch.fact(receipt.sequence)?.record === record,
-                    branch.commit(containing: receipt.sequence)?.epoch == receipt.epoch
-                else {
-                    throw Violation(
-                        promise: "P5",
-                        message:
-                            "the log has another action than \(record.text) at \(receipt.sequence)")
-                }
+                try require(
+                    token.log == branch.log && branch.fact(receipt.sequence)?.record === record
+                        && branch.commit(containing: receipt.sequence)?.epoch == receipt.epoch,
+                    "P5", "the log has another action than \(record.text) at \(receipt.sequence)")
             case .failure(let error) where error.code == .rejected:
                 marks.insert(.tokenExcluded)
                 if let place = branch.place(of: record) {
                     throw Violation(
-                        promise: "P5",
-                        message: "\(record.text) is said never to be in the log, and is at \(place)"
-                    )
+                        "P5", "\(record.text) is said never to be in the log, and is at \(place)")
                 }
             case .failure: marks.insert(.tokenUnknown)
             case nil: marks.insert(.tokenOpen)

@@ -97,8 +97,7 @@ final class Truth {
             let key = DispatchRecord.Key(session: session, counter: counter)
             guard let record = records[key] else {
                 throw Violation(
-                    promise: "P3",
-                    message: "\(session.incarnation) submits \(counter), which nobody dispatched")
+                    "P3", "\(session.incarnation) submits \(counter), which nobody dispatched")
             }
             let row = batch.targets[entry.target]
             let target = row.target
@@ -106,8 +105,7 @@ final class Truth {
                 if payload[...] != entry.payload || record.target != target
                     || record.condition?.version != row.unchangedSince
                 {
-                    throw Violation(
-                        promise: "P3", message: "\(record.text) was submitted again otherwise")
+                    throw Violation("P3", "\(record.text) was submitted again otherwise")
                 }
             } else {
                 record.payload = Array(entry.payload)
@@ -123,8 +121,7 @@ final class Truth {
             branch.place(of: other) != nil
                 || (other.process == record.process && other.session == record.session)
         {
-            throw Violation(
-                promise: "P3", message: "\(record.text) has the counter of \(other.text)")
+            throw Violation("P3", "\(record.text) has the counter of \(other.text)")
         }
         record.key = key
         records[key] = record
@@ -135,20 +132,16 @@ final class Truth {
     /// The sequencer publishes a commit: it must be in the log (P2).
     func published(_ commit: Commit, durableThrough: SequenceNumber) throws(Violation) {
         let known = branch.commit(endingAt: commit.last)
-        guard commit.log == branch.log, known?.epoch == commit.epoch,
-            known?.first == commit.first, commit.last <= durableThrough
-        else {
-            throw Violation(
-                promise: "P2", message: "commit \(commit.first) was published and is not durable")
-        }
+        try require(
+            commit.log == branch.log && known?.epoch == commit.epoch && known?.first == commit.first
+                && commit.last <= durableThrough, "P2",
+            "commit \(commit.first) was published and is not durable")
     }
 
     /// The sequencer says where the log ends: nothing up to there may be lost any more (P2).
     func claimed(_ last: SequenceNumber, durableThrough: SequenceNumber) throws(Violation) {
-        if last > durableThrough {
-            throw Violation(
-                promise: "P2", message: "\(last) was said to be the last, and is not durable")
-        }
+        try require(
+            last <= durableThrough, "P2", "\(last) was said to be the last, and is not durable")
     }
 
     /// The sequencer gives receipts: the actions must be in the log (P2).
@@ -159,10 +152,7 @@ final class Truth {
             guard sequence <= durableThrough, let key, key.counter == run.firstCounter + offset
             else {
                 throw Violation(
-                    promise: "P2",
-                    message:
-                        "a receipt was given for \(sequence), which is not durable or another's"
-                )
+                    "P2", "a receipt was given for \(sequence), which is not durable or another's")
             }
         }
     }
@@ -172,17 +162,15 @@ final class Truth {
         _ incarnation: Incarnation, durableThrough: SequenceNumber
     ) throws(Violation) {
         guard incarnation != .none else { return }
-        guard branch.remembers(incarnation), incarnation.rawValue <= durableThrough.rawValue else {
-            throw Violation(
-                promise: "order", message: "\(incarnation) was welcomed and has no durable session")
-        }
+        try require(
+            branch.remembers(incarnation) && incarnation.rawValue <= durableThrough.rawValue,
+            "order", "\(incarnation) was welcomed and has no durable session")
     }
 
     /// The sequencer says that a session is forgotten: that must be true (rules 8 and 10).
     func forgot(_ incarnation: Incarnation, of log: LogID) throws(Violation) {
         if branch.log == log, former.isEmpty, branch.remembers(incarnation) {
-            throw Violation(
-                promise: "P5", message: "\(incarnation) was told to be forgotten, and is not")
+            throw Violation("P5", "\(incarnation) was told to be forgotten, and is not")
         }
     }
 
@@ -193,10 +181,7 @@ final class Truth {
         let isKnown = branches.contains { branch in
             branch.log == commit.log && branch.commit(endingAt: commit.last) == commit
         }
-        if !isKnown {
-            throw Violation(
-                promise: "P1", message: "commit \(commit.first) was applied and never logged")
-        }
+        try require(isKnown, "P1", "commit \(commit.first) was applied and never logged")
     }
 
     /// Checks that a replica has the state that its store must have at its position (P1). If `isCurrentOnly`,
@@ -212,11 +197,8 @@ final class Truth {
                 && (history.isRight(digest, of: version, at: position)
                     || isInside && history.isRight(digest, of: version, inside: position))
         }
-        if !isRight {
-            throw Violation(
-                promise: "P1",
-                message: "\(store) on \(node) differs from the log at \(position), life \(life)")
-        }
+        try require(
+            isRight, "P1", "\(store) on \(node) differs from the log at \(position), life \(life)")
     }
 
     /// Checks an outcome that a process was told (P2, P5).
@@ -233,18 +215,14 @@ final class Truth {
             if let receipt = error.receipt {
                 try check(receipt, of: record)
                 if error.code == .effectUnknown {
-                    guard isJumped(receipt) else {
-                        throw Violation(
-                            promise: "P5",
-                            message: "\(record.text) was told that its effect at "
-                                + "\(receipt.sequence) is unknown, and no snapshot jumped it")
-                    }
+                    try require(
+                        isJumped(receipt), "P5",
+                        "\(record.text) was told that its effect at "
+                            + "\(receipt.sequence) is unknown, and no snapshot jumped it")
                 } else if error.code == .storeStopped {
-                    guard isStopped else {
-                        throw Violation(
-                            promise: "P5",
-                            message: "\(record.text) was told that its store stopped, and none did")
-                    }
+                    try require(
+                        isStopped, "P5",
+                        "\(record.text) was told that its store stopped, and none did")
                 } else {
                     try checkRefusal(at: receipt, of: record, hosted: hosted)
                 }
@@ -256,18 +234,16 @@ final class Truth {
                         || !former.isEmpty
                 else {
                     throw Violation(
-                        promise: "P10",
-                        message:
-                            "\(record.text) was told that \(condition.store) has changed since "
+                        "P10",
+                        "\(record.text) was told that \(condition.store) has changed since "
                             + "\(condition.version), and it has not")
                 }
             } else if error.code == .withdrawn, !record.mayBeWithdrawn {
-                throw Violation(
-                    promise: "P5", message: "\(record.text) was withdrawn, and nobody asked for it")
+                throw Violation("P5", "\(record.text) was withdrawn, and nobody asked for it")
             } else if record.isExcluded, let found = branch.place(of: record) {
                 throw Violation(
-                    promise: "P5",
-                    message: "\(record.text) stands at \(found), and its process was told: "
+                    "P5",
+                    "\(record.text) stands at \(found), and its process was told: "
                         + "\(error.message)")
             }
         }
@@ -282,11 +258,8 @@ final class Truth {
             return fact.record === record && commit?.epoch == receipt.epoch
                 && commit?.timestamp == receipt.timestamp
         }
-        if !isTrue {
-            throw Violation(
-                promise: "P5",
-                message: "\(record.text) has a receipt for \(receipt.sequence), where it is not")
-        }
+        try require(
+            isTrue, "P5", "\(record.text) has a receipt for \(receipt.sequence), where it is not")
     }
 
     /// An action that every replica here refused must not be reported as done, unless a store that is gone
@@ -309,12 +282,9 @@ final class Truth {
                             == false
                 }
         }
-        if isWrong {
-            throw Violation(
-                promise: "P5",
-                message: "\(record.text) was told to be done at \(receipt.sequence), and was "
-                    + "refused there")
-        }
+        try require(
+            !isWrong, "P5",
+            "\(record.text) was told to be done at \(receipt.sequence), and was refused there")
     }
 
     /// An action that was reported as refused must have had no effect in any replica here, and must have been
@@ -333,11 +303,8 @@ final class Truth {
                 return history.mayHave(receipt.sequence, refused: true)
             }
         }
-        if !isTrue {
-            throw Violation(
-                promise: "P5",
-                message: "\(record.text) was told to be refused at \(receipt.sequence), and was not"
-            )
-        }
+        try require(
+            isTrue, "P5",
+            "\(record.text) was told to be refused at \(receipt.sequence), and was not")
     }
 }

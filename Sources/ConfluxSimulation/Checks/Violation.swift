@@ -6,6 +6,20 @@ public struct Violation: Error, Sendable, CustomStringConvertible {
     /// What was observed.
     public let message: String
 
+    init(_ promise: String, _ message: String) {
+        self.promise = promise
+        self.message = message
+    }
+
     /// The promise and the observation.
     public var description: String { "\(promise): \(message)" }
+}
+
+/// Checks a promise.
+///
+/// - Throws: A violation of the promise, with the message, unless the condition holds.
+func require(
+    _ condition: Bool, _ promise: String, _ message: @autoclosure () -> String
+) throws(Violation) {
+    guard condition else { throw Violation(promise, message()) }
 }

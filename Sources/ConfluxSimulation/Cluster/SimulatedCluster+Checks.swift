@@ -125,9 +125,7 @@ extension SimulatedCluster {
             if let delivered = node.delivered, commit.first != delivered.next,
                 commit.first > delivered.next
             {
-                throw Violation(
-                    promise: "P1",
-                    message: "\(node.text) delivers \(commit.first) behind \(delivered)")
+                throw Violation("P1", "\(node.text) delivers \(commit.first) behind \(delivered)")
             }
             node.delivered = commit.last
             try truth.delivered(commit)
@@ -233,11 +231,9 @@ extension SimulatedCluster {
                     marks.hit(.otherLife)
                 } else if error.code == .outcomeUnknown {
                     marks.hit(.unknownOutcome)
-                    if !node.hasLostSession {
-                        throw Violation(
-                            promise: "P5",
-                            message: "\(record.text) ended unknown, and its session was not lost")
-                    }
+                    try require(
+                        node.hasLostSession, "P5",
+                        "\(record.text) ended unknown, and its session was not lost")
                 }
             }
         }
@@ -256,9 +252,8 @@ extension SimulatedCluster {
                 store.position < due
             else { continue }
             throw Violation(
-                promise: "P6",
-                message:
-                    "\(record.text) has its receipt for \(receipt.sequence), and \(store.name) "
+                "P6",
+                "\(record.text) has its receipt for \(receipt.sequence), and \(store.name) "
                     + "on its node is at \(store.position)")
         }
     }

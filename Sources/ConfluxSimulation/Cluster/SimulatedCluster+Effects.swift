@@ -14,8 +14,7 @@ extension SimulatedCluster {
             body: .applied(sequence, target))
         node.effectQuestions[question.number] = EffectQuestion(
             sequence: sequence, target: target, histories: truth.former.count)
-        node.tells.inputs.withLock { $0.append(.ask(question)) }
-        schedule(.tell(process: node.process), after: .zero)
+        ask(question, node)
     }
 
     /// Checks the answer (P5): some replica must have reached the entry, and applied or refused it.
@@ -31,13 +30,10 @@ extension SimulatedCluster {
         default: return
         }
         marks.hit(isRefused ? .refusalTold : .effectTold)
-        guard truth.mayHave(question.sequence, refused: isRefused) else {
-            throw Violation(
-                promise: "P5",
-                message:
-                    "\(node.text) was told that entry \(question.sequence) for \(question.target) was "
-                    + "\(isRefused ? "refused" : "applied"), and it was not")
-        }
+        try require(
+            truth.mayHave(question.sequence, refused: isRefused), "P5",
+            "\(node.text) was told that entry \(question.sequence) for \(question.target) was "
+                + "\(isRefused ? "refused" : "applied"), and it was not")
     }
 }
 

@@ -21,12 +21,12 @@ extension SimulatedCluster {
                 breakSubscription(number)
             }
         case .crashNode:
-            guard let node = pick(nodes.keys).flatMap({ nodes[$0] }) else { return }
+            guard let node = pickNode() else { return }
             marks.hit(.nodeCrashed)
             trace.note(now, "\(node.text) crashes")
             crash(node)
         case .crashSequencer:
-            guard let sequencer = pick(sequencers.keys).flatMap({ sequencers[$0] }) else {
+            guard let sequencer = pickSequencer() else {
                 return
             }
             marks.hit(.sequencerCrashed)
@@ -52,15 +52,19 @@ extension SimulatedCluster {
         keys.isEmpty ? nil : random.pick(keys.sorted())
     }
 
+    func pickNode() -> SimulatedNode? { pick(nodes.keys).flatMap { nodes[$0] } }
+
+    func pickSequencer() -> SimulatedSequencer? { pick(sequencers.keys).flatMap { sequencers[$0] } }
+
     private func pause() {
         let pause = random.duration(
             in: .milliseconds(50)...(random.chance(0.3) ? .seconds(15) : .seconds(1)))
         if nodes.values.contains(where: { $0.connection != nil && !$0.machine.isJoined }) {
             marks.hit(.stoppedInHandshake)
         }
-        if random.chance(0.5), let node = pick(nodes.keys).flatMap({ nodes[$0] }) {
+        if random.chance(0.5), let node = pickNode() {
             self.pause(node, for: pause)
-        } else if let sequencer = pick(sequencers.keys).flatMap({ sequencers[$0] }) {
+        } else if let sequencer = pickSequencer() {
             guard !sequencer.isPaused else { return }
             sequencer.isPaused = true
             marks.hit(.sequencerPaused)
@@ -100,7 +104,7 @@ extension SimulatedCluster {
     }
 
     private func leave() throws(Violation) {
-        if random.chance(0.6), let node = pick(nodes.keys).flatMap({ nodes[$0] }) {
+        if random.chance(0.6), let node = pickNode() {
             try leave(node)
         } else if let sequencer = stoppable, !sequencer.isPaused {
             trace.note(now, "sequencer \(sequencer.process) is asked to stop")
@@ -111,7 +115,7 @@ extension SimulatedCluster {
 
     private var stoppable: SimulatedSequencer? {
         guard plan.isShared, random.chance(0.3) else { return server }
-        return pick(sequencers.keys).flatMap { sequencers[$0] }
+        return pickSequencer()
     }
 
     /// The sequencers' machine loses power, with everything that its disk had not synced.
@@ -166,7 +170,7 @@ extension SimulatedCluster {
     }
 
     private func reopen() throws(Violation) {
-        guard let node = pick(nodes.keys).flatMap({ nodes[$0] }), node.kind == .worker,
+        guard let node = pickNode(), node.kind == .worker,
             !node.isPaused
         else { return }
         if !node.stores.isEmpty, random.chance(plan.dropping) {

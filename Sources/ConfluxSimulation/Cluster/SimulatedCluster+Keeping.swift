@@ -85,13 +85,10 @@ extension SimulatedCluster {
     ) throws(Violation) {
         // A superseded sequencer discards nothing, and a floor that stays discards no entries.
         guard sequencer.machine.epoch == disk.epoch, floor > disk.shelves.floor else { return }
-        guard floor <= disk.last else {
-            throw Violation(promise: "floor", message: "\(floor) is above the end, \(disk.last)")
-        }
-        guard disk.shelves.checkpoints.permits(floor) else {
-            throw Violation(
-                promise: "floor", message: "\(floor) is above the older of two checkpoints")
-        }
+        try require(floor <= disk.last, "floor", "\(floor) is above the end, \(disk.last)")
+        try require(
+            disk.shelves.checkpoints.permits(floor), "floor",
+            "\(floor) is above the older of two checkpoints")
         for history in truth.branch.presentLives { try checkNeed(of: history, floor) }
         disk.orderedFloor = max(disk.orderedFloor, floor)
     }
@@ -106,8 +103,8 @@ extension SimulatedCluster {
             let need = history.firstNeed(after: base, aside: keptAside(of: history)), need < floor
         else { return }
         throw Violation(
-            promise: "floor",
-            message: "\(floor) is above \(need), which \(history.name) needs: its snapshot is at "
+            "floor",
+            "\(floor) is above \(need), which \(history.name) needs: its snapshot is at "
                 + "\(base)")
     }
 
@@ -132,11 +129,9 @@ extension SimulatedCluster {
             disk.shelves.snapshots.listed(through: disk.last).last { snapshot in
                 snapshot.store == store && snapshot.life == life && snapshot.kind == .confirmed
             }?.sequence ?? life
-        guard base == newest else {
-            throw Violation(
-                promise: "snapshot",
-                message: "\(store) is upgraded from \(base), and its snapshot is at \(newest)")
-        }
+        try require(
+            base == newest, "snapshot",
+            "\(store) is upgraded from \(base), and its snapshot is at \(newest)")
     }
 
     /// Whether a snapshot is lost that is needed to begin the store, and none has replaced it.

@@ -47,7 +47,7 @@ extension SimulatedCluster {
         do throws(BrokenInvariant) {
             try node.machine.checkInvariants()
         } catch {
-            throw Violation(promise: "invariant", message: "\(node.text): \(error)")
+            throw Violation("invariant", "\(node.text): \(error)")
         }
         if case .fed = input, buffered > 0, node.machine.bufferedBytes == 0,
             !effects.contains(where: { if case .deliver(.commit) = $0 { true } else { false } })
@@ -76,10 +76,8 @@ extension SimulatedCluster {
             let first = node.machine.nextCounter
             if count > 1 { marks.hit(.batchOfSeveral) }
             for offset in 0..<UInt64(count) {
-                guard !node.unplaced.isEmpty else {
-                    throw Violation(
-                        promise: "P3", message: "\(node.text) submits what nobody dispatched")
-                }
+                try require(
+                    !node.unplaced.isEmpty, "P3", "\(node.text) submits what nobody dispatched")
                 let record = node.unplaced.removeFirst()
                 record.session = node.sessionCount
                 try truth.place(
@@ -161,21 +159,16 @@ extension SimulatedCluster {
             marks.hit(.historyLost)
             node.hasLostSession = true
             node.hasLostHistory = true
-            if truth.former.isEmpty {
-                throw Violation(
-                    promise: "P5",
-                    message: "\(node.text) was told of a lost history, and the log lost nothing")
-            }
+            try require(
+                !truth.former.isEmpty, "P5",
+                "\(node.text) was told of a lost history, and the log lost nothing")
         case .sessionForgotten:
             marks.hit(.sessionForgotten)
             node.hasLostSession = true
         case .notAllowed(let message):
-            throw Violation(promise: "P5", message: "\(node.text) was denied: \(message)")
+            throw Violation("P5", "\(node.text) was denied: \(message)")
         case .notServing(let message):
-            guard plan.isShared else {
-                throw Violation(
-                    promise: "P5", message: "\(node.text) was sent away: \(message)")
-            }
+            try require(plan.isShared, "P5", "\(node.text) was sent away: \(message)")
         case .missed(_, let through):
             marks.hit(.missed)
             node.passedOver = max(node.passedOver, through)
@@ -231,10 +224,7 @@ extension SimulatedCluster {
 
     /// Collects the work that the applier has left for other threads.
     func gather(_ node: SimulatedNode) throws(Violation) {
-        let work = node.tells.work.withLock { work in
-            defer { work = SimulatedNode.Work() }
-            return work
-        }
+        let work = node.tells.work.withLock { exchange(&$0, with: SimulatedNode.Work()) }
         for job in work.posted { give(job, to: node) }
         scheduleStoreWork(node)
         if !work.background.isEmpty {
@@ -295,10 +285,7 @@ extension SimulatedCluster {
 
     func tell(_ node: SimulatedNode) throws(Violation) {
         node.areTellsScheduled = false
-        let inputs = node.tells.inputs.withLock { inputs in
-            defer { inputs = [] }
-            return inputs
-        }
+        let inputs = node.tells.inputs.withLock { exchange(&$0, with: []) }
         for input in inputs { try handle(input, node) }
         if node.applier.progress != node.seen {
             node.seen = node.applier.progress
@@ -337,13 +324,10 @@ extension SimulatedCluster {
         try hearOutcomes(node)
         try hearReached(node)
         if let record = node.pending.first {
-            throw Violation(
-                promise: "P5", message: "\(record.text) has no outcome though its node has ended")
+            throw Violation("P5", "\(record.text) has no outcome though its node has ended")
         }
-        guard node.waits.isEmpty else {
-            throw Violation(
-                promise: "P5", message: "\(node.text) has ended, and somebody waits there still")
-        }
+        try require(
+            node.waits.isEmpty, "P5", "\(node.text) has ended, and somebody waits there still")
         // The bye may still be under way: it arrives, or is lost with the connection.
         if let connection = node.connection { closeConnection(connection) }
         nodes[node.process] = nil

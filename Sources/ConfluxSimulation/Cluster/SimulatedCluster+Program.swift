@@ -66,10 +66,7 @@ extension SimulatedCluster {
             record.isWithdrawalAsked = true
             record.handle.requestWithdrawal()
         }
-        let withdrawals = node.tells.withdrawals.withLock { withdrawals in
-            defer { withdrawals = [] }
-            return withdrawals
-        }
+        let withdrawals = node.tells.withdrawals.withLock { exchange(&$0, with: []) }
         var counters = RangeSet<UInt64>()
         for (index, block) in withdrawals {
             if let counter = node.sent.counter(of: index, in: block) {
@@ -168,7 +165,6 @@ extension SimulatedCluster {
         let question = Question(
             number: takeNumber(), patience: random.duration(in: .milliseconds(5)...(.seconds(2))),
             body: body)
-        node.tells.inputs.withLock { $0.append(.ask(question)) }
-        schedule(.tell(process: node.process), after: .zero)
+        ask(question, node)
     }
 }

@@ -25,22 +25,13 @@ extension SimulatedCluster {
         if let listening, sequencers[listening] != nil {
             marks.hit(.rivalStarted)
             trace.note(now, "sequencer \(process) starts, while \(listening) is stopped")
-            leaveBehind(listening)
+            // Some nodes soon find the rival; the others stay with the former sequencer.
+            breakAll(of: listening) { random.chance(0.6) }
         } else {
             trace.note(now, "sequencer \(process) starts")
         }
         listening = process
         post(.claim(.random(using: &random)), sequencer)
-    }
-
-    /// Some nodes soon find the rival; the others stay with the former sequencer.
-    private func leaveBehind(_ process: Int) {
-        for (number, connection) in connections.sorted(by: { $0.key < $1.key })
-        where connection.sequencer == process && random.chance(0.6) { breakConnection(number) }
-        for (number, subscription) in subscriptions.sorted(by: { $0.key < $1.key })
-        where subscription.sequencer == process && random.chance(0.6) {
-            breakSubscription(number)
-        }
     }
 
     func appended(_ commit: LoggedCommit) {
@@ -157,8 +148,7 @@ extension SimulatedCluster {
         } catch {
             // If the log can't be read now, the checkpoint is made later.
             guard sequencer.standby == nil else { return }
-            throw Violation(
-                promise: "checkpoint", message: "a checkpoint can't be made: \(error.message)")
+            throw Violation("checkpoint", "a checkpoint can't be made: \(error.message)")
         }
     }
 
@@ -176,8 +166,7 @@ extension SimulatedCluster {
         do throws(BrokenInvariant) {
             try sequencer.machine.checkInvariants()
         } catch {
-            throw Violation(
-                promise: "invariant", message: "sequencer \(sequencer.process): \(error)")
+            throw Violation("invariant", "sequencer \(sequencer.process): \(error)")
         }
         if case .received(.fetch, _, _, _) = input, effects.isEmpty { marks.hit(.fetchWaited) }
         for effect in effects {
@@ -269,7 +258,7 @@ extension SimulatedCluster {
         } catch let violation as Violation {
             throw violation
         } catch {
-            throw Violation(promise: "order", message: "an unreadable commit was published")
+            throw Violation("order", "an unreadable commit was published")
         }
         publish(frame, sequencer)
     }
@@ -290,10 +279,7 @@ extension SimulatedCluster {
                 break
             }
             // No other fault leads to a checkpoint that does not fit.
-            fail(
-                Violation(
-                    promise: "checkpoint",
-                    message: "the checkpoint at \(sequence) was set aside: \(reason)"))
+            fail("checkpoint", "the checkpoint at \(sequence) was set aside: \(reason)")
         case .slowed: marks.hit(.admissionSlowed)
         case .joined, .dropped, .historyLost, .unreadable, .resumed: break
         case .upgraded: marks.hit(.upgraded)
@@ -339,7 +325,7 @@ extension SimulatedCluster {
                 return
             }
         case .logDamaged(let what), .logMoved(let what):
-            fail(Violation(promise: "order", message: "the log is damaged: \(what)"))
+            fail("order", "the log is damaged: \(what)")
         }
         remove(sequencer)
     }
@@ -369,10 +355,7 @@ extension SimulatedCluster {
         noteRises(sequencer)
         sequencers[sequencer.process] = nil
         sequencer.worker.work(.close)
-        for (number, connection) in connections.sorted(by: { $0.key < $1.key })
-        where connection.sequencer == sequencer.process { breakConnection(number) }
-        for (number, subscription) in subscriptions.sorted(by: { $0.key < $1.key })
-        where subscription.sequencer == sequencer.process { breakSubscription(number) }
+        breakAll(of: sequencer.process)
         if let standby = sequencer.standby { return leavePlace(standby.slot) }
         guard listening == sequencer.process else { return }
         listening = nil

@@ -7,8 +7,7 @@ extension SimulatedCluster {
         guard disk.limitBytes < .max else { return }
         let used = disk.usedBytes
         guard used > disk.limitBytes + disk.unboundedBytes else { return }
-        throw Violation(
-            promise: "P7", message: "the log takes \(used) bytes, above \(disk.limitBytes)")
+        throw Violation("P7", "the log takes \(used) bytes, above \(disk.limitBytes)")
     }
 
     /// A sequencer receives actions.

@@ -180,10 +180,7 @@ extension SimulatedCluster {
     // MARK: The nodes' events
 
     func hearEvents(_ node: SimulatedNode) throws(Violation) {
-        let events = node.tells.events.withLock { events in
-            defer { events = [] }
-            return events
-        }
+        let events = node.tells.events.withLock { exchange(&$0, with: []) }
         for event in events {
             switch event {
             case .diverged(let divergence):
@@ -197,8 +194,7 @@ extension SimulatedCluster {
                     marks.hit(.poisonStopped)
                     noteStop(of: store, on: node)
                 } else if !message.contains("newer program") {
-                    throw Violation(
-                        promise: "P1", message: "\(store) stopped on \(node.text): \(message)")
+                    throw Violation("P1", "\(store) stopped on \(node.text): \(message)")
                 }
             default: break
             }
@@ -207,10 +203,7 @@ extension SimulatedCluster {
 
     func checkSpoilt(_ store: StoreName, _ who: String) {
         guard !truth.snapshots.spoilt.contains(store) else { return }
-        fail(
-            Violation(
-                promise: "P1", message: "\(who) says that replicas of \(store) differ, and none did"
-            ))
+        fail("P1", "\(who) says that replicas of \(store) differ, and none did")
     }
 
     /// Checks that a store stops only at an entry that its process must not apply.
@@ -225,8 +218,7 @@ extension SimulatedCluster {
             isOlder || node.program.fault != nil
                 || node.deaths.contains(where: { $0.store == store.name })
         else {
-            throw Violation(
-                promise: "P1", message: "\(store.name) stopped on \(node.text): \(message)")
+            throw Violation("P1", "\(store.name) stopped on \(node.text): \(message)")
         }
     }
 

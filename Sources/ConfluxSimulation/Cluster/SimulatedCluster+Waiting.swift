@@ -49,14 +49,11 @@ extension SimulatedCluster {
 
     /// The program hears that its node has reached a number.
     func hearReached(_ node: SimulatedNode) throws(Violation) {
-        let told = node.tells.reached.withLock { reached in
-            defer { reached = [] }
-            return reached
-        }
+        let told = node.tells.reached.withLock { exchange(&$0, with: []) }
         for (request, reached) in told {
             guard let wait = node.waits.removeValue(forKey: request) else {
                 let text = "wait \(request) of \(node.text) was told twice"
-                throw Violation(promise: "P5", message: text)
+                throw Violation("P5", text)
             }
             guard let reached else {
                 marks.hit(.waitFailed)
@@ -74,27 +71,25 @@ extension SimulatedCluster {
     ) throws(Violation) {
         // If the log has lost entries since, the answer can't be checked.
         guard wait.histories == truth.former.count else { return }
-        guard reached >= wait.sequence else {
-            throw Violation(
-                promise: "P6",
-                message: "\(node.text) asked behind \(wait.sequence) and was told \(reached)")
-        }
+        try require(
+            reached >= wait.sequence, "P6",
+            "\(node.text) asked behind \(wait.sequence) and was told \(reached)")
         if case .dropped(let store, let life?) = wait.goal,
             // A log that lost its end may use the number of that life again later.
             life <= reached, let history = truth.branch.history(of: store, life: life),
             history.end.map({ $0 > reached }) ?? true
         {
             throw Violation(
-                promise: "P5",
-                message: "\(node.text) was told that life \(life) of \(store) is over at "
+                "P5",
+                "\(node.text) was told that life \(life) of \(store) is over at "
                     + "\(reached), and it is not")
         }
         if case .upgraded(let store, let life?, let version, _) = wait.goal, life <= reached,
             let history = truth.branch.history(of: store, life: life), history.version < version
         {
             throw Violation(
-                promise: "P5",
-                message: "\(node.text) was told that \(store) has version \(version), and it has "
+                "P5",
+                "\(node.text) was told that \(store) has version \(version), and it has "
                     + "\(history.version)")
         }
         for store in node.stores {
@@ -107,8 +102,8 @@ extension SimulatedCluster {
             guard place != nil, store.position >= due else {
                 let position = place.map { _ in "\(store.position)" } ?? "no position"
                 throw Violation(
-                    promise: "P6",
-                    message: "\(node.text) was told that it has \(wait.sequence), and "
+                    "P6",
+                    "\(node.text) was told that it has \(wait.sequence), and "
                         + "\(store.name) is at \(position) there, not at \(due)")
             }
         }

@@ -175,6 +175,8 @@ final class SimulatedCluster {
     }
 
     /// Records a broken promise; only the first one counts.
+    func fail(_ promise: String, _ message: String) { fail(Violation(promise, message)) }
+
     func fail(_ violation: Violation) {
         guard self.violation == nil else { return }
         self.violation = violation
@@ -281,9 +283,7 @@ final class SimulatedCluster {
 
     private func check(_ bounds: [Bound], of who: String) throws(Violation) {
         for bound in bounds where bound.level > bound.most {
-            throw Violation(
-                promise: "P7",
-                message: "\(bound.name) of \(who) is \(bound.level), above \(bound.most)")
+            throw Violation("P7", "\(bound.name) of \(who) is \(bound.level), above \(bound.most)")
         }
     }
 }

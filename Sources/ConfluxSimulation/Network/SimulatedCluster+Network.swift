@@ -170,8 +170,7 @@ extension SimulatedCluster {
         } catch let violation as Violation {
             throw violation
         } catch {
-            throw Violation(
-                promise: "order", message: "\(node.text) could not read a frame: \(error)")
+            throw Violation("order", "\(node.text) could not read a frame: \(error)")
         }
         try turn(node)
     }
@@ -194,6 +193,20 @@ extension SimulatedCluster {
         schedule(
             .connect(process: node.process),
             after: random.duration(in: .milliseconds(10)...(.milliseconds(400))))
+    }
+
+    /// Breaks what nodes have with a sequencer: all of it, or only some.
+    func breakAll(of process: Int, if breaks: () -> Bool = { true }) {
+        for (number, connection) in connections.sorted(by: { $0.key < $1.key })
+        where connection.sequencer == process && breaks() { breakConnection(number) }
+        for (number, subscription) in subscriptions.sorted(by: { $0.key < $1.key })
+        where subscription.sequencer == process && breaks() { breakSubscription(number) }
+    }
+
+    /// A node asks a question.
+    func ask(_ question: Question, _ node: SimulatedNode) {
+        node.tells.inputs.withLock { $0.append(.ask(question)) }
+        schedule(.tell(process: node.process), after: .zero)
     }
 
     // MARK: The feed
@@ -286,8 +299,7 @@ extension SimulatedCluster {
         } catch let violation as Violation {
             throw violation
         } catch {
-            throw Violation(
-                promise: "order", message: "\(node.text) could not read the feed: \(error)")
+            throw Violation("order", "\(node.text) could not read the feed: \(error)")
         }
         try turn(node)
     }

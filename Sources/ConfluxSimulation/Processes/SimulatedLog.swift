@@ -76,12 +76,7 @@ final class SimulatedLog: ActionLog {
             }
             // A claim needs room, so that its term can make some.
             if !forced { try requireRoom(commits.reduce(0) { $0 + $1.bytes.count }) }
-            // Copy: a slice would keep the whole buffer that it was cut from.
-            let owned = commits.map { commit in
-                LoggedCommit(
-                    first: commit.first, last: commit.last, epoch: commit.epoch,
-                    bytes: Array(commit.bytes)[...])
-            }
+            let owned = commits.map(\.copy)
             disk.append(owned, forced: forced)
             for commit in owned { appended(commit) }
         }
@@ -110,7 +105,7 @@ final class SimulatedLog: ActionLog {
         let first = disk.commits.partitioningIndex { $0.last >= from }
         var found: [LoggedCommit] = []
         var bytes = 0
-        for commit in disk.commits[low...] {
+        for commit in disk.commits[first...] {
             bytes += commit.bytes.count
             if !found.isEmpty, bytes > limitBytes { break }
             found.append(commit)

@@ -127,8 +127,7 @@ extension SimulatedCluster {
                 if case .lease(let claim, _) = question.body {
                     claimQuestions[question.number] = claim
                 }
-                node.tells.inputs.withLock { $0.append(.ask(question)) }
-                schedule(.tell(process: node.process), after: .zero)
+                ask(question, node)
             }
         }
         endClaims(own, node)

@@ -33,9 +33,7 @@ public struct SimulatedProcess: ~Copyable {
     ///
     /// - Parameter message: What is wrong.
     public func fail(_ message: String) {
-        cluster.fail(
-            Violation(
-                promise: "program", message: "\(node.text) at \(cluster.now.text) s: \(message)"))
+        cluster.fail("program", "\(node.text) at \(cluster.now.text) s: \(message)")
     }
 
     // MARK: Stores

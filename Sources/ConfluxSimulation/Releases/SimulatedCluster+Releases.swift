@@ -240,9 +240,8 @@ extension SimulatedCluster {
             state.schemaVersion < migrate.schemaVersion
         else { return }
         throw Violation(
-            promise: "order",
-            message:
-                "\(node.text) is asked for version \(migrate.schemaVersion) of \(migrate.store), and "
+            "order",
+            "\(node.text) is asked for version \(migrate.schemaVersion) of \(migrate.store), and "
                 + "knows \(state.schemaVersion)")
     }
 

@@ -50,7 +50,7 @@ struct RequestTruth {
         _ life: (StoreName) -> SequenceNumber?
     ) throws(Violation) {
         guard let request = try? TimerRequest(payload: payload) else {
-            throw Violation(promise: "order", message: "\(place.sequence) is no timer's request")
+            throw Violation("order", "\(place.sequence) is no timer's request")
         }
         switch request {
         case .set(let order):
@@ -79,8 +79,7 @@ struct RequestTruth {
                 })
             else {
                 throw Violation(
-                    promise: "P12",
-                    message: "\(place.sequence) cancels a timer that has fired or was never set")
+                    "P12", "\(place.sequence) cancels a timer that has fired or was never set")
             }
             timers.remove(at: index)
         }
@@ -100,33 +99,26 @@ struct RequestTruth {
         let number = SequenceNumber(batch.firstCounter)
         guard let index = timers.firstIndex(where: { $0.number == number }) else {
             throw Violation(
-                promise: "P12",
-                message:
-                    "\(place.sequence) is a firing of timer \(number), which has fired or ended")
+                "P12", "\(place.sequence) is a firing of timer \(number), which has fired or ended")
         }
         let timer = timers[index]
         var targets = timer.order.actions.targets
         for row in targets.indices { targets[row].life = timer.lives[row] }
-        guard batch.targets == targets, batch.kind == timer.order.actions.kind,
-            Array(batch.entries) == Array(timer.order.actions.entries)
-        else {
-            throw Violation(
-                promise: "P12", message: "\(place.sequence) is not what timer \(number) dispatches")
-        }
+        try require(
+            batch.targets == targets && batch.kind == timer.order.actions.kind
+                && Array(batch.entries) == Array(timer.order.actions.entries), "P12",
+            "\(place.sequence) is not what timer \(number) dispatches")
         if case .at(let time) = timer.order.due, place.commit.timestamp < time {
-            throw Violation(promise: "P12", message: "timer \(number) fired before its time")
+            throw Violation("P12", "timer \(number) fired before its time")
         }
         // Another term measures by the clock of another host. Later firings may count from the time of the commit, which
         // the log had later.
         if timer.firings == 0, let now = place.now, let begun = timer.begun,
             begun.epoch == place.commit.epoch, case .after(let delay) = timer.order.due
         {
-            guard now - begun.time >= delay else {
-                throw Violation(
-                    promise: "P12",
-                    message:
-                        "timer \(number) fired after \(now - begun.time), and not after \(delay)")
-            }
+            try require(
+                now - begun.time >= delay, "P12",
+                "timer \(number) fired after \(now - begun.time), and not after \(delay)")
         }
         if timer.order.interval == nil {
             timers.remove(at: index)
@@ -163,7 +155,7 @@ struct RequestTruth {
                 lines[name]?.removeAll { $0.number == claim.sequence }
             }
         case nil:
-            throw Violation(promise: "order", message: "\(place.sequence) is no lease's request")
+            throw Violation("order", "\(place.sequence) is no lease's request")
         }
     }
 
@@ -183,8 +175,7 @@ struct RequestTruth {
                 first.number != claim?.sequence
             else { continue }
             throw Violation(
-                promise: "P13",
-                message: "\(place.sequence) is for \(name), which \(first.session) has locked")
+                "P13", "\(place.sequence) is for \(name), which \(first.session) has locked")
         }
     }
 

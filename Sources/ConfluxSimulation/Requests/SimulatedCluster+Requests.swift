@@ -101,8 +101,7 @@ extension SimulatedCluster {
         let question = Question(
             number: number, patience: random.duration(in: .milliseconds(5)...(.seconds(2))),
             body: .lease(claim, untilHeld: random.chance(0.5)))
-        node.tells.inputs.withLock { $0.append(.ask(question)) }
-        schedule(.tell(process: node.process), after: .zero)
+        ask(question, node)
     }
 
     /// Checks what a sequencer says of a claim: a lease is held according to the log, and by no other.
@@ -112,10 +111,9 @@ extension SimulatedCluster {
             sequencer.machine.epoch == disk.epoch
         else { return }
         marks.hit(.leaseHeld)
-        guard truth.branch.requests.isHeld(claim) else {
-            throw Violation(
-                promise: "P13", message: "claim \(claim) was said to hold its lease, and does not")
-        }
+        try require(
+            truth.branch.requests.isHeld(claim), "P13",
+            "claim \(claim) was said to hold its lease, and does not")
     }
 }
 
@@ -124,12 +122,9 @@ extension Branch {
     func check(
         new record: DispatchRecord, _ batch: Batch, at sequence: SequenceNumber, in commit: Commit
     ) throws(Violation) {
-        if record.isExcluded {
-            throw Violation(
-                promise: "P5",
-                message: "\(record.text) stands at \(sequence), and its process was told that "
-                    + "it does not")
-        }
+        try require(
+            !record.isExcluded, "P5",
+            "\(record.text) stands at \(sequence), and its process was told that it does not")
         if let transaction = record.transaction {
             try check(transaction, from: record, at: sequence, in: commit.first, batch)
         } else if let condition = record.condition {
@@ -142,12 +137,9 @@ extension Branch {
     func check(
         _ claim: StoreVersion, of record: DispatchRecord, at sequence: SequenceNumber
     ) throws(Violation) {
-        guard requests.isHeld(claim) else {
-            throw Violation(
-                promise: "P13",
-                message:
-                    "\(record.text) stands at \(sequence) under claim \(claim), which is not held")
-        }
+        try require(
+            requests.isHeld(claim), "P13",
+            "\(record.text) stands at \(sequence) under claim \(claim), which is not held")
     }
 }
 

@@ -96,10 +96,9 @@ public struct Simulation: Sendable {
         while cluster.violation == nil, lacking != nil || cluster.now < least {
             guard cluster.now < most, cluster.stepCount < stepsMax, cluster.step() else {
                 cluster.fail(
-                    Violation(
-                        promise: "liveness",
-                        message: "\(plan.recoveryMax / 2) after the last fault: "
-                            + (lacking ?? "the steps never end")))
+                    "liveness",
+                    "\(plan.recoveryMax / 2) after the last fault: "
+                        + (lacking ?? "the steps never end"))
                 return
             }
             if cluster.stepCount % 64 == 0, cluster.now >= least {
@@ -139,10 +138,9 @@ public struct Simulation: Sendable {
             guard cluster.violation == nil else { return }
             guard cluster.now < deadline, cluster.stepCount < stepsMax, cluster.step() else {
                 cluster.fail(
-                    Violation(
-                        promise: "liveness",
-                        message: "not current \(plan.recoveryMax) after the last fault: "
-                            + (missing ?? "the steps never end")))
+                    "liveness",
+                    "not current \(plan.recoveryMax) after the last fault: "
+                        + (missing ?? "the steps never end"))
                 return
             }
             if cluster.stepCount % 8 == 0 { missing = cluster.whatIsMissing }

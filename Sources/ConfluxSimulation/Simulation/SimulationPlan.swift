@@ -205,10 +205,4 @@ public struct SimulationPlan: Sendable, Hashable {
     func kind(of slot: Int) -> SimulatedNode.Kind {
         slot < nodes ? .worker : slot < nodes + observers ? .observer : .dispatcher
     }
-
-    /// Whether the log may lose entries that it acknowledged.
-    var mayLoseHistory: Bool {
-        durability == .memory || oldCopyEvery != nil
-            || (durability == .os && powerLossEvery != nil)
-    }
 }

@@ -74,7 +74,7 @@ extension SimulatedCluster {
         }
         // Usually the serving one.
         let victim =
-            random.chance(0.6) ? server : pick(sequencers.keys).flatMap { sequencers[$0] }
+            random.chance(0.6) ? server : pickSequencer()
         guard let process = victim?.process else { return }
         trace.note(now, "sequencer \(process): \(fault) for \(length.text) s")
         if fault == .cutFromLog {
@@ -83,18 +83,14 @@ extension SimulatedCluster {
         }
         marks.hit(.cutOffFromNodes)
         cutFromNodes[process] = now + length
-        for (number, connection) in connections.sorted(by: { $0.key < $1.key })
-        where connection.sequencer == process { breakConnection(number) }
-        for (number, subscription) in subscriptions.sorted(by: { $0.key < $1.key })
-        where subscription.sequencer == process { breakSubscription(number) }
+        breakAll(of: process)
     }
 
     /// Somebody asks the serving sequencer to hand over.
     func askHandover() {
-        guard let node = pick(nodes.keys).flatMap({ nodes[$0] }) else { return }
+        guard let node = pickNode() else { return }
         let question = Question(
             number: takeNumber(), patience: .seconds(2), body: .handOver(to: nil))
-        node.tells.inputs.withLock { $0.append(.ask(question)) }
-        schedule(.tell(process: node.process), after: .zero)
+        ask(question, node)
     }
 }

@@ -15,7 +15,7 @@ extension SimulatedCluster {
                         postpone: { _ in })
                 })
         } catch {
-            fail(Violation(promise: "log", message: "it can't be opened: \(error)"))
+            fail("log", "it can't be opened: \(error)")
         }
         etcd.changed = { [unowned self] in look(at: $0) }
     }
@@ -92,7 +92,7 @@ extension SimulatedCluster {
         do throws(LogError) {
             try mirror(changed)
         } catch {
-            fail(Violation(promise: "log", message: "it can't be read: \(error)"))
+            fail("log", "it can't be read: \(error)")
         }
         for key in changed {
             if key.hasSuffix("/serving") {
@@ -119,31 +119,22 @@ extension SimulatedCluster {
         let view = try observer.look()
         if view.epoch != disk.epoch {
             guard view.epoch > disk.epoch else {
-                return fail(
-                    Violation(
-                        promise: "order", message: "epoch \(view.epoch) follows \(disk.epoch)"))
+                return fail("order", "epoch \(view.epoch) follows \(disk.epoch)")
             }
             trace.note(now, "etcd: epoch \(view.epoch)")
             disk.adopt(view.epoch)
         }
         if view.last < disk.last {
-            return fail(
-                Violation(
-                    promise: "P2", message: "the log ended at \(disk.last), now at \(view.last)"))
+            return fail("P2", "the log ended at \(disk.last), now at \(view.last)")
         }
         if view.last > disk.last {
             let commits = try observer.read(from: disk.last.next, limitBytes: .max)
-                .map { commit in
-                    LoggedCommit(
-                        first: commit.first, last: commit.last, epoch: commit.epoch,
-                        bytes: Array(commit.bytes)[...])
-                }
+                .map(\.copy)
             guard commits.allSatisfy({ $0.epoch == disk.epoch }) else {
                 return fail(
-                    Violation(
-                        promise: "order",
-                        message: "\(commits[0].first) was appended by \(commits[0].epoch), and "
-                            + "\(disk.epoch) has claimed the log"))
+                    "order",
+                    "\(commits[0].first) was appended by \(commits[0].epoch), and "
+                        + "\(disk.epoch) has claimed the log")
             }
             disk.append(commits, forced: true)
             for commit in commits { appended(commit) }

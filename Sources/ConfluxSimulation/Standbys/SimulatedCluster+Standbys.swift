@@ -95,9 +95,7 @@ extension SimulatedCluster {
         if let fault = sequencer.standby?.course.heard(look, since: begun, at: reading) {
             trace.note(now, "sequencer \(sequencer.process) can't follow the log: \(fault)")
             marks.hit(.followFailed)
-            if fault.code == .damaged {
-                throw Violation(promise: "order", message: "the log is damaged: \(fault)")
-            }
+            try require(fault.code != .damaged, "order", "the log is damaged: \(fault)")
         }
         guard !sequencer.isServing else { return }
         try redirectHellos(to: sequencer)
@@ -181,7 +179,7 @@ extension SimulatedCluster {
                 .rested(process: sequencer.process),
                 after: random.duration(in: .milliseconds(100)...(.seconds(2))))
         case .logDamaged(let what), .logMoved(let what):
-            fail(Violation(promise: "order", message: "the log is damaged: \(what)"))
+            fail("order", "the log is damaged: \(what)")
         }
     }
 

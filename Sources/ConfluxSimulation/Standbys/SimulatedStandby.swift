@@ -54,10 +54,7 @@ final class LogLooks: Sendable {
     func add(_ look: LogLook) { looks.withLock { $0.append(look) } }
 
     func takeAll() -> [LogLook] {
-        looks.withLock { looks in
-            defer { looks = [] }
-            return looks
-        }
+        looks.withLock { exchange(&$0, with: []) }
     }
 }
 

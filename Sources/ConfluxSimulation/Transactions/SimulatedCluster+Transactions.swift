@@ -58,8 +58,8 @@ extension SimulatedCluster {
     func checkCut(_ seen: [DispatchCondition], _ node: SimulatedNode) throws(Violation) {
         guard !truth.branches.contains(where: { $0.hasCut(seen) }) else { return }
         throw Violation(
-            promise: "P11",
-            message: "\(node.text) read "
+            "P11",
+            "\(node.text) read "
                 + seen.map { "\($0.store) at \($0.version.sequence)" }
                 .joined(separator: ", ") + ", and they were never so at one number")
     }

@@ -31,13 +31,10 @@ extension Branch {
         for condition in transaction.seen {
             try check(condition, of: record, at: sequence, in: first)
         }
-        guard batch.isAtomic, Int(batch.count) == transaction.records.count else {
-            throw Violation(
-                promise: "P11",
-                message:
-                    "\(record.text) stands at \(sequence) without the \(transaction.records.count - 1) other actions of "
-                    + "its transaction")
-        }
+        try require(
+            batch.isAtomic && Int(batch.count) == transaction.records.count, "P11",
+            "\(record.text) stands at \(sequence) without the \(transaction.records.count - 1) other actions of "
+                + "its transaction")
     }
 
     /// Whether several stores were as a function saw them, all at one number.
