@@ -13,7 +13,6 @@ struct EtcdRecord {
     static let valueBytesMax = 1 << 20
     private static let version: UInt8 = 1
     private static let headBytes = 10
-    private static let hashBytes = 32
 
     enum Contents {
         case here(Bytes)

@@ -164,9 +164,6 @@ final class Database {
         guard code == SQLITE_DONE else { throw failure(code) }
     }
 
-    /// How many rows the last statement changed.
-    var changes: Int32 { sqlite3_changes(connection) }
-
     /// Sets how long to wait for a lock that another connection holds.
     func setBusyTimeout(_ timeout: Duration) {
         let (seconds, attoseconds) = timeout.components
@@ -329,11 +326,6 @@ final class Statement {
 
     /// The integer in a column, counted from 0.
     func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
-
-    /// Whether a column is NULL.
-    func isNull(_ column: Int32) -> Bool {
-        sqlite3_column_type(statement, column) == SQLITE_NULL
-    }
 
     /// The text in a column; empty if there is none, or it is not UTF-8, which only damage explains.
     func text(_ column: Int32) -> String {

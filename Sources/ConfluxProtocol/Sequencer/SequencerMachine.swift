@@ -102,7 +102,7 @@ public struct SequencerMachine: Sendable {
     /// The nodes that have said that they leave, and what tells them that their stores have snapshots; nil once they were
     /// told. *Invariant*: at most one entry for each session.
     var departures: [Incarnation: Asker?] = [:]
-    /// The sequencers that stand by, as far as is known, by address. *Invariant*: at most `standbysMax`.
+    /// The sequencers that stand by, as far as is known, by address. The log on etcd bounds their number.
     var standbys: [SequencerPlace] = []
     /// The address of the standby that takes over. It may be set only in the phase `stopping`.
     var successor: String?

@@ -119,8 +119,6 @@ public struct SequencerSettings: Sendable, Hashable {
     /// The address at which nodes reach this sequencer, to which standbys redirect them. Empty if
     /// there is no standby.
     public var address = ""
-    /// The most standbys that are known. Further ones are not announced.
-    public static let standbysMax = 64
     /// How many actions a second each key may dispatch that has a limit. *Use*: for timers, which fire whoever is there.
     package var rates: [Name: UInt32] = [:]
 

@@ -152,15 +152,6 @@ public struct DispatchHandle: Sendable {
         return hasEnded
     }
 
-    /// The block in which its outcome will be; nil when it has ended.
-    var openBlock: ObjectIdentifier? {
-        switch place {
-        case .settled: nil
-        case .open(let block, let index):
-            block.outcome(at: index) == nil ? ObjectIdentifier(block) : nil
-        }
-    }
-
     /// Calls a function once when the action has ended; at once, if it has.
     package func whenEnded(_ body: @escaping @Sendable (Outcome) -> Void) {
         switch place {

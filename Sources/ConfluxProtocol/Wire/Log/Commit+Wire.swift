@@ -47,18 +47,6 @@ extension Commit {
         return try Commit(reading: &reader)
     }
 
-    /// Reads the last number of a commit from the head of its body alone.
-    ///
-    /// - Throws: ``WireError`` if the body is too short, or the numbers are invalid.
-    static func last(ofBody body: Bytes) throws(WireError) -> SequenceNumber {
-        var reader = FrameReader(body, limits: .standard)
-        _ = try reader.cut(16 + 2 * 8, "a commit's epochs")
-        let first = SequenceNumber(try reader.positive("a commit's first number"))
-        _ = try reader.cut(8, "a timestamp")
-        let count = try reader.run(from: first.rawValue, "how many entries a commit has")
-        return first.advanced(by: UInt64(count) - 1)
-    }
-
     /// Reads a commit that fills the rest of the reader.
     init(reading reader: inout FrameReader) throws(WireError) {
         let log: LogID = try reader.read("a log's id")
