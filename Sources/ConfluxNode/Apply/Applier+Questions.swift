@@ -16,7 +16,7 @@ extension Applier {
     }
 
     private func reply(_ number: UInt64, _ body: Answer.Body) {
-        tell(.answer(Answer(number: number, isLast: true, node: nil, body: body)))
+        tell(.answer(Answer(number: number, body: body)))
     }
 
     /// - Returns: Whether the question was answered.
@@ -32,7 +32,7 @@ extension Applier {
         replica.copy { encoding in
             background {
                 let body = Self.stateAnswer(store, position, encoding)
-                tell(.answer(Answer(number: number, isLast: true, node: nil, body: body)))
+                tell(.answer(Answer(number: number, body: body)))
             }
         }
         return true

@@ -59,8 +59,7 @@ extension LinkThread {
         for (number, ask) in asks {
             ask.reply(
                 Answer(
-                    number: number, isLast: true, node: nil,
-                    body: .failed(.timedOut, message: "the node was closed")))
+                    number: number, body: .failed(.timedOut, message: "the node was closed")))
         }
         for reply in loads.values { reply(nil) }
     }
@@ -91,8 +90,7 @@ extension LinkThread {
             case .ask(_, _, let reply):
                 reply(
                     Answer(
-                        number: 0, isLast: true, node: nil,
-                        body: .failed(.timedOut, message: "the node was closed")))
+                        number: 0, body: .failed(.timedOut, message: "the node was closed")))
             case .status(let reply): reply(status)
             case .load(_, _, let reply): reply(nil)
             case .keep(_, let vigil): vigil.end(.closed)

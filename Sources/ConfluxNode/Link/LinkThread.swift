@@ -243,7 +243,7 @@ final class LinkThread: @unchecked Sendable {
             let place = dealer.endpoint.map { " at \($0)" } ?? ""
             ask.reply(
                 Answer(
-                    number: number, isLast: true, node: nil,
+                    number: number,
                     body: .failed(
                         .timedOut, message: "the sequencer\(place) did not answer in time")))
         }

@@ -20,8 +20,7 @@ extension SequencerMachine {
             case .question(let question):
                 .answer(
                     Answer(
-                        number: question.number, isLast: true, node: nil,
-                        body: .failed(.notAllowed, message: text)))
+                        number: question.number, body: .failed(.notAllowed, message: text)))
             case .hello, .close, .submit, .fetch, .progress, .answer, .barrier, .load,
                 .digest, .snapshot, .migrated, .leaving, .bye:
                 .bye(Bye(code: .notAllowed, message: text))

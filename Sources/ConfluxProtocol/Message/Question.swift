@@ -108,7 +108,7 @@ public struct Answer: Sendable, Equatable {
 
     /// Makes an answer.
     public init(
-        number: UInt64, isLast: Bool, node: Name?, deliveryTag: UInt64 = 0, body: Body,
+        number: UInt64, isLast: Bool = true, node: Name? = nil, deliveryTag: UInt64 = 0, body: Body,
         earlier: EarlierStart? = nil
     ) {
         self.number = number

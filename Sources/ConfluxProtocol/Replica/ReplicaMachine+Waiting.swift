@@ -41,8 +41,7 @@ extension ReplicaMachine {
             effects.append(
                 .answered(
                     Answer(
-                        number: question.number, isLast: true, node: nil,
-                        body: .failed(.tableFull, message: text))))
+                        number: question.number, body: .failed(.tableFull, message: text))))
             return
         }
         unasked.append(question)

@@ -166,7 +166,7 @@ public struct SequencerMachine: Sendable {
             read(outcome, for: job, at: now.monotonic, into: &effects)
         case .answered(let question, let asker, let body):
             guard phase == .serving else { return }
-            let answer = Answer(number: question, isLast: true, node: nil, body: body)
+            let answer = Answer(number: question, body: body)
             reply(answer, to: asker, into: &effects)
         case .surplus(let message, let connection, let principal):
             guard phase == .serving else { return }

@@ -58,7 +58,7 @@ struct ClaimQuestions: Sendable {
             guard let state = answer(claim, question.untilHeld) else { return nil }
             waiting[claim] = nil
             let answer = Answer(
-                number: question.number, isLast: true, node: nil, body: .lease(state))
+                number: question.number, body: .lease(state))
             return (answer, question.asker)
         }
     }

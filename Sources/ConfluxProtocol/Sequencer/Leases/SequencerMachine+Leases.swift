@@ -113,7 +113,7 @@ extension SequencerMachine {
         // A claim that is not in this log yet is of a newer term. The node asks again.
         guard claim.sequence <= term.last else { return }
         guard isOwn, !hasLost(claim) else {
-            let over = Answer(number: number, isLast: true, node: nil, body: .lease(.over))
+            let over = Answer(number: number, body: .lease(.over))
             return reply(over, to: asker, into: &effects)
         }
         claimQuestions.keep(

@@ -51,8 +51,7 @@ extension SequencerMachine {
         let text =
             "this connection has reached its limit of unread answers; read them, and ask again later"
         let answer = Answer(
-            number: question.number, isLast: true, node: nil,
-            body: .failed(.tableFull, message: text))
+            number: question.number, body: .failed(.tableFull, message: text))
         reply(answer, to: connection, into: &effects)
     }
 

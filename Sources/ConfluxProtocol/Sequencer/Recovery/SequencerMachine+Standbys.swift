@@ -25,13 +25,12 @@ extension SequencerMachine {
                 ? "no other sequencer is known to stand by for this log: start one, or try again in a second"
                 : "no sequencer with that address stands by; these do: \(known)"
             let answer = Answer(
-                number: question, isLast: true, node: nil,
-                body: .failed(.noStandby, message: text))
+                number: question, body: .failed(.noStandby, message: text))
             reply(answer, to: asker, into: &effects)
             return
         }
         let answer = Answer(
-            number: question, isLast: true, node: nil, body: .handingOver(to: chosen.address))
+            number: question, body: .handingOver(to: chosen.address))
         reply(answer, to: asker, into: &effects)
         successor = chosen.address
         stop(at: now, into: &effects)

@@ -128,7 +128,7 @@ struct QuestionTable: Sendable {
         return late.map { number, waiting in
             end(number)
             var late = Answer(
-                number: waiting.askersNumber, isLast: true, node: nil,
+                number: waiting.askersNumber,
                 body: .failed(.timedOut, message: "no answer in time; ask again"))
             if let best = waiting.best, case .stopped = best.body { late = best }
             return (late, waiting.asker)
@@ -142,7 +142,7 @@ extension SequencerMachine {
         into effects: inout [SequencerEffect]
     ) {
         func reply(_ body: Answer.Body, into effects: inout [SequencerEffect]) {
-            let answer = Answer(number: question.number, isLast: true, node: nil, body: body)
+            let answer = Answer(number: question.number, body: body)
             self.reply(answer, to: asker, into: &effects)
         }
         var question = question
@@ -192,7 +192,7 @@ extension SequencerMachine {
                 return
             }
             let answer = Answer(
-                number: question.number, isLast: true, node: nil, body: .start(store, start),
+                number: question.number, body: .start(store, start),
                 earlier: directory.earlierStart(of: store))
             self.reply(answer, to: asker, into: &effects)
             return
