@@ -1,7 +1,8 @@
 extension RandomAccessCollection {
-    /// The index of the first element for which a condition holds; `endIndex` if there is none.
+    /// Finds the first element for which a condition holds.
     ///
     /// - Parameter isBehind: The condition. If it holds for an element, it holds for every later one.
+    /// - Returns: Its index; `endIndex` if there is none.
     /// - Complexity: O(log *n*) calls.
     @inlinable
     package func partitioningIndex(where isBehind: (Element) -> Bool) -> Index {

@@ -45,7 +45,7 @@ package class Lane: @unchecked Sendable {
     /// Where jobs run; nil for the scope of the thread that does them.
     let home: Scope?
     /// The same, for dispatches, which count no reference to it.
-    private let place: Unmanaged<Scope>?
+    let place: Unmanaged<Scope>?
     /// A copy of the machine's `isClosed`, which is read before each job.
     let isReleased = Atomic(false)
     /// Rises as jobs are done: it is the number of a store's actions. Written by the serving thread.
@@ -111,25 +111,6 @@ package class Lane: @unchecked Sendable {
         return place._withUnsafeGuaranteedRef { $0.gate.isClosed }
     }
 
-    /// Tries to enter the lane, for a short while if another thread serves it.
-    @inline(__always)
-    final func enterNow(_ mark: UnsafeMutablePointer<ThreadMark>) -> Machine.Entrance {
-        let entrance = enter(mark)
-        return entrance == .busy ? enterSoon(mark) : entrance
-    }
-
-    @inline(never)
-    private func enterSoon(_ mark: UnsafeMutablePointer<ThreadMark>) -> Machine.Entrance {
-        guard mark.pointee.mayWait else { return .busy }
-        for look in 1...LaneLimits.looksMax {
-            ThreadMark.pause()
-            guard look % LaneLimits.looksPerTry == 0 else { continue }
-            let entrance = enter(mark)
-            if entrance != .busy { return entrance }
-        }
-        return .busy
-    }
-
     /// Runs the job of a caller that has entered, then whatever has come meanwhile.
     @inline(__always)
     final func runEntered(_ mark: UnsafeMutablePointer<ThreadMark>, _ job: () -> Void) {
@@ -149,26 +130,6 @@ package class Lane: @unchecked Sendable {
         let isDone = control.withLock { $0.machine.leaveEntered() }
         if !isImmediate { executor.end() }
         return isDone
-    }
-
-    /// Runs the lane's work where it belongs.
-    @inline(__always)
-    final func run(_ mark: UnsafeMutablePointer<ThreadMark>, _ body: () -> Void) {
-        mark.pointee.lanes += 1
-        if isInPlace { body() } else { runInPlace(body) }
-        mark.pointee.lanes -= 1
-    }
-
-    /// Whether the current code runs where jobs run.
-    @inline(__always)
-    private var isInPlace: Bool {
-        guard let place else { return true }
-        return place._withUnsafeGuaranteedRef { $0.isCurrent }
-    }
-
-    @inline(never)
-    private func runInPlace(_ body: () -> Void) {
-        home?.run(body)
     }
 
     /// Has the line served after the job of a caller that has entered.
