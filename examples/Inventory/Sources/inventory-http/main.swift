@@ -10,8 +10,9 @@ await Worker.main(
     let server = try HTTPServer(port: port, FrontEnd(shop: try await Shop(node)))
     print("serves http://127.0.0.1:\(server.port)")
     fflush(nil)
+    let packer = try await Packer(node)
     ready()
     // Until the worker ends.
-    for await _ in node.events {}
+    try await packer.run()
     withExtendedLifetime(server) {}
 }

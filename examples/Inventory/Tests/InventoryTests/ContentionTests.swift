@@ -75,12 +75,17 @@ struct ContentionTests {
         #expect(orders.sold == Self.pens)
         #expect(orders.orders == told.taken)
         #expect(told.refused.allSatisfy { orders.orders[$0] == nil })
+        // One front end packs at a time, and no order is left or packed twice.
+        _ = try await orders.value { $0.unpacked.isEmpty }
         await node.close()
 
-        // Each is in the log once, refused ones never.
+        // Each is in the log once, refused ones never. A lost turn rejects what came late, so an order is packed once.
         let log = try Program("conflux", ["log", "--json", "--connect", address])
-        let recorded = await log.all().filter { $0.contains(#""target":"orders/shared""#) }
-        #expect(recorded.count == told.taken.count)
+        let entries = await log.all().filter { $0.contains(#""target":"orders/shared""#) }
+        for action in ["record", "pack"] {
+            let count = entries.count { $0.contains("\"\(action)\":") }
+            #expect(count == told.taken.count, "\(action)")
+        }
     }
 
     private static func sequencer(at address: String, _ folder: URL) -> [String] {

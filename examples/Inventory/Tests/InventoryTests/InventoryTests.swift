@@ -26,6 +26,19 @@ struct InventoryTests {
         await orders.finish()
     }
 
+    @Test func `an order is packed once`() async {
+        let orders = TestStore(ModelStore(Orders())) { $0.state.snapshot.unpacked }
+        await orders.send(.record(id: "b", order: Order(item: "pen", amount: 1))) { $0 = ["b"] }
+        await orders.send(.record(id: "a", order: Order(item: "pen", amount: 1))) {
+            $0 = ["b", "a"]
+        }
+        await orders.send(.pack(id: "b")) { $0 = ["a"] }
+        await orders.send(.pack(id: "b"), failing: .refused) { error in
+            #expect(error.reason as? NothingToPack == NothingToPack(id: "b"))
+        }
+        await orders.finish()
+    }
+
     @Test func `the states are deterministic`() async {
         await DeterminismChecker(Stock.self).check { random in
             let amount = Int.random(in: 0...9, using: &random)
@@ -33,9 +46,9 @@ struct InventoryTests {
                 ? .deliver(item: "pen", amount: amount) : .take(item: "pen", amount: amount)
         }
         await DeterminismChecker(Orders.self).check { random in
-            .record(
-                id: "\(Int.random(in: 0...99, using: &random))",
-                order: Order(item: "pen", amount: 1))
+            let id = "\(Int.random(in: 0...99, using: &random))"
+            return Bool.random(using: &random)
+                ? .record(id: id, order: Order(item: "pen", amount: 1)) : .pack(id: id)
         }
     }
 
