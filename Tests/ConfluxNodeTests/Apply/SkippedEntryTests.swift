@@ -81,6 +81,24 @@ struct SkippedEntryTests {
         #expect(setup.store.version.sequence == SequenceNumber(2))
     }
 
+    @Test func `a store that begins anew has not come to what made it`() throws {
+        // Two actions in one commit, and that the first one has no effect.
+        let actions = commit(at: 3, schemaVersion: 1).blocks + commit(at: 4, schemaVersion: 1).blocks
+        let event = LogEvent.skipped(SequenceNumber(3), .store(name))
+        setup.deliver(
+            .commit(
+                Commit(
+                    log: setup.log, epoch: Epoch(1), predecessor: Epoch(1),
+                    first: SequenceNumber(3), count: 3, timestamp: Timestamp(0),
+                    blocks: actions + [.event(event)]), byteCount: 100))
+        #expect(reloads == 1)
+        #expect(setup.store.computed.count == 2)
+        // A condition on 5 would hold, and the state is that of 4.
+        #expect(setup.store.version.sequence == SequenceNumber(4))
+        restore(skipped: [SequenceNumber(3)], aside: nil, through: 5, snapshot: 5)
+        #expect(setup.store.version.sequence == SequenceNumber(5))
+    }
+
     @Test func `an entry kept aside together with its skip has no effect`()
         throws
     {

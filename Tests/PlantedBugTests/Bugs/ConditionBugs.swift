@@ -28,15 +28,6 @@ extension PlantedBug {
                 return !PLANTED && isAboutToChange
                 """, fault: "freeze"),
         PlantedBug(
-            name: "a version is ahead of a state that has to be migrated", rule: 24,
-            file: "ConfluxNode/Stores/TypedRunner.swift",
-            original: """
-                progress.phase == .ended || progress.phase == .empty
-                """,
-            planted: """
-                progress.phase == .ended || !PLANTED && progress.phase == .empty
-                """),
-        PlantedBug(
             name: "a condition overlooks its own batch", rule: 24, file: file,
             original: """
                 changes[row.target] = next
