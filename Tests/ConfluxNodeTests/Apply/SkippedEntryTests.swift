@@ -83,7 +83,8 @@ struct SkippedEntryTests {
 
     @Test func `a store that begins anew has not come to what made it`() throws {
         // Two actions in one commit, and that the first one has no effect.
-        let actions = commit(at: 3, schemaVersion: 1).blocks + commit(at: 4, schemaVersion: 1).blocks
+        let actions =
+            commit(at: 3, schemaVersion: 1).blocks + commit(at: 4, schemaVersion: 1).blocks
         let event = LogEvent.skipped(SequenceNumber(3), .store(name))
         setup.deliver(
             .commit(
